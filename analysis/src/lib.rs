@@ -17,7 +17,7 @@ mod standard;
 mod testing;
 
 pub use alias::{
-    AliasDb, ErrorOrder, Exposure, LiveWriters, MemorySet, Motion, MovePlan, Obstacle, WriteOrder,
+    AliasDb, ErrorOrder, Exposure, LiveWriters, MemorySet, Motion, MoveError, MovePlan, WriteOrder,
 };
 pub use analysis::{Analysis, AnalysisCx, ConstantOwner, Update};
 pub use cache::{Analyses, AnalysisSet, Stats};

@@ -6,7 +6,7 @@
 //!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
-//! Calls that differ in dtypes, ranks or the presence of optionals are profiled separately ([`ArgumentKinds`]), so a
+//! Calls that differ in dtypes, ranks or the presence of optionals are profiled separately ([`ArgumentSpec`]), so a
 //! record only generalizes over sizes and strides. A call that fits no plan adds a run to its record, and the plan made
 //! from it covers that call too: a size that changed has become a symbol. Kinds and compilations per function are
 //! bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the caller's plain code.
@@ -17,7 +17,7 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
-use crate::expected::{FallbackReason, bind_expected};
+use crate::inline_cache::{FallbackReason, bind_expected};
 use crate::job::{CompileJob, JobKind, StageFailure};
 use crate::optimizer::StageRunner;
 use crate::plan::{Plan, PlanCache};
@@ -25,7 +25,7 @@ use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
 use crate::settings::ExecutorSettings;
-use crate::spec::{ArgumentKinds, ArgumentSpec};
+use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use crate::watch::{Deoptimization, GuardWatch};
 use flambeau_exec::vm::Arguments;
@@ -88,7 +88,7 @@ pub struct Executor {
 
 struct State {
     plans: Plans<Plan>,
-    kinds: IndexMap<ArgumentKinds, KindState, FxBuildHasher>,
+    kinds: IndexMap<ArgumentSpec, KindState, FxBuildHasher>,
     profiled: Option<Arc<Profiled>>,
     /// Profiles of earlier processes whose plans are not made yet, the next one last.
     saved: Vec<SavedProfile>,
@@ -134,7 +134,7 @@ impl Profiled {
 /// The decision about a call that no cache answers.
 enum CallDecision {
     Plan(Arc<Plan>),
-    Profile(Arc<Profiled>, ArgumentKinds),
+    Profile(Arc<Profiled>, ArgumentSpec),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
     Wait(Arc<Profiled>),
     /// Compile the function with profiling nodes.
@@ -204,7 +204,7 @@ impl Executor {
         let Some(profiled) = &state.profiled else { return state.saved.iter().rev().cloned().collect() };
         let kinds =
             state.kinds.iter().filter(|(_, kind)| kind.record.runs() >= self.settings.profiled_runs.max(1));
-        let save = |(kinds, kind): (&ArgumentKinds, &KindState)| {
+        let save = |(kinds, kind): (&ArgumentSpec, &KindState)| {
             SavedProfile::new(kinds, &kind.record, &kind.disabled_guards, profiled.profile_nodes)
         };
         kinds.map(save).collect()
@@ -303,7 +303,7 @@ impl Executor {
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
         let grad_enabled = host.grad_enabled();
-        let mut spec = ArgumentSpec::of(args, grad_enabled);
+        let mut spec = CompleteArgumentSpec::of(args, grad_enabled);
         let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
         if let CallDecision::Begin | CallDecision::Again = choice {
             let begun = match choice {
@@ -316,7 +316,7 @@ impl Executor {
                     if !append(self.attributes.get().map_or(&[], Vec::as_slice), args) {
                         return CallOutcome::Declined { pending: false, failure: None };
                     }
-                    spec = ArgumentSpec::of(args, grad_enabled);
+                    spec = CompleteArgumentSpec::of(args, grad_enabled);
                     (choice, version) = self.choose(own, &spec, args, grad_enabled);
                 }
                 Err(failure) => return CallOutcome::Declined { pending: false, failure: Some(failure) },
@@ -363,7 +363,7 @@ impl Executor {
     fn choose(
         &self,
         own: usize,
-        spec: &ArgumentSpec,
+        spec: &CompleteArgumentSpec,
         args: &[IValue],
         grad_enabled: bool,
     ) -> (CallDecision, u64) {
@@ -383,7 +383,7 @@ impl Executor {
         if state.disabled || state.compilations >= self.settings.max_compilations {
             return CallDecision::Plain(false);
         }
-        let kinds = ArgumentKinds::of(args, grad_enabled);
+        let kinds = ArgumentSpec::of(args, grad_enabled);
         let known = state.kinds.get(&kinds);
         let admitted = match known {
             Some(kind) => kind.failed < MAX_FAILED_RUNS,
@@ -408,7 +408,7 @@ impl Executor {
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kinds: ArgumentKinds, profile: Option<RunProfile>) -> Option<JobKind> {
+    fn record(&self, kinds: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
         let kind = state.kinds.entry(kinds.clone()).or_default();
         match profile {
@@ -419,7 +419,7 @@ impl Executor {
     }
 
     /// Prepares a plan from the record of a kind, unless there is a job already.
-    fn request_plan(&self, state: &mut State, kinds: ArgumentKinds) -> Option<JobKind> {
+    fn request_plan(&self, state: &mut State, kinds: ArgumentSpec) -> Option<JobKind> {
         if !self.may_compile(state) {
             return None;
         }
@@ -494,7 +494,7 @@ impl Executor {
     }
 
     /// Returns the graph of the plan of the next saved profile.
-    pub(crate) fn next_saved(&self) -> Option<(Graph, ArgumentKinds)> {
+    pub(crate) fn next_saved(&self) -> Option<(Graph, ArgumentSpec)> {
         let mut state = self.state.lock();
         if state.disabled || state.compilations >= self.settings.max_compilations {
             return None;
@@ -509,7 +509,7 @@ impl Executor {
     }
 
     /// Adds a plan.
-    pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentKinds) {
+    pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentSpec) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
         let watch = Arc::new(GuardWatch::new(code.bailouts().len(), self.settings.hot_continuation));

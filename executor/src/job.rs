@@ -8,7 +8,7 @@ use crate::attributes::lift;
 use crate::executor::Executor;
 use crate::optimizer::{CompileStage, StageRunner};
 use crate::plan::Plan;
-use crate::spec::ArgumentKinds;
+use crate::spec::ArgumentSpec;
 use flambeau_exec::{Callees, Code, ExecError};
 use flambeau_ir::Graph;
 use std::sync::{Arc, Weak};
@@ -41,7 +41,7 @@ pub(crate) enum JobKind {
     /// The function with profiling nodes, then the plans of saved profiles.
     Profiled,
     /// A plan: the profiled graph with the observed types.
-    Plan { graph: Graph, kinds: ArgumentKinds },
+    Plan { graph: Graph, kinds: ArgumentSpec },
     /// A continuation of a plan, with the types of the values with which it was entered.
     Continuation { plan: Arc<Plan>, position: usize, graph: Graph },
 }

@@ -2,13 +2,13 @@
 //!
 //! An [`Executor`] runs the first calls of a function with profiling nodes, merges what they observed in a
 //! [`ProfilingRecord`], and has the passes of `rewrite` make a graph that is valid under guards. Guards of arguments are
-//! checked when a plan is selected by [`ArgumentSpec`]; the other guards are bail-outs, which continue in the
+//! checked when a plan is selected by [`CompleteArgumentSpec`]; the other guards are bail-outs, which continue in the
 //! program as it was before passes relied on guards. No code of this crate names an operator.
 
 mod attributes;
 mod deopt;
 mod executor;
-mod expected;
+mod inline_cache;
 mod job;
 mod optimizer;
 mod plan;
@@ -28,5 +28,5 @@ pub use plan::{Plan, PlanCache};
 pub use record::{BlockRuns, ProfilingRecord, RunProfile};
 pub use saved::{SavedProfile, SavedSize, SavedValue};
 pub use settings::ExecutorSettings;
-pub use spec::{ArgumentKinds, ArgumentSpec};
+pub use spec::{ArgumentSpec, CompleteArgumentSpec};
 pub use watch::Deoptimization;

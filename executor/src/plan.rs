@@ -5,7 +5,7 @@
 //! by word. Any change of an executor's plans changes its version, which empties the caches at their next use.
 
 use crate::plans::HasPrecondition;
-use crate::spec::{ArgumentKinds, ArgumentSpec};
+use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::watch::GuardWatch;
 use flambeau_exec::Code;
 use flambeau_ir::Graph;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct Plan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
-    pub(crate) kinds: ArgumentKinds,
+    pub(crate) kinds: ArgumentSpec,
     pub(crate) watch: Arc<GuardWatch>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
@@ -25,7 +25,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentKinds, watch: Arc<GuardWatch>) -> Plan {
+    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentSpec, watch: Arc<GuardWatch>) -> Plan {
         Plan { number, code, kinds, watch, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
     }
 
@@ -85,7 +85,7 @@ impl HasPrecondition for Plan {
 pub struct PlanCache {
     /// The version of the executor's plans.
     version: u64,
-    recent: Vec<(ArgumentSpec, Arc<Plan>)>,
+    recent: Vec<(CompleteArgumentSpec, Arc<Plan>)>,
     /// The entry that is replaced next.
     next: usize,
     /// The entry of the last call.
@@ -106,7 +106,7 @@ impl PlanCache {
 
     /// Returns the spec and the plan that the next call is expected to have.
     #[inline]
-    pub(crate) fn expected(&self, version: u64) -> Option<&(ArgumentSpec, Arc<Plan>)> {
+    pub(crate) fn expected(&self, version: u64) -> Option<&(CompleteArgumentSpec, Arc<Plan>)> {
         if self.stable && self.version == version { self.recent.get(self.last) } else { None }
     }
 
@@ -127,7 +127,7 @@ impl PlanCache {
     }
 
     /// Adds the plan of a call.
-    pub(crate) fn add_plan(&mut self, version: u64, spec: ArgumentSpec, plan: Arc<Plan>) {
+    pub(crate) fn add_plan(&mut self, version: u64, spec: CompleteArgumentSpec, plan: Arc<Plan>) {
         if self.version != version {
             self.recent.clear();
             (self.version, self.next) = (version, 0);

@@ -7,7 +7,7 @@
 //! The plan of a spec is remembered in a table of fixed size, indexed by the hash, so that repeated calls compare words
 //! only. The table is cleared when the plans change.
 
-use crate::spec::ArgumentSpec;
+use crate::spec::CompleteArgumentSpec;
 use flambeau_exec::fits_inputs;
 use flambeau_ir::{Graph, IValue};
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) trait HasPrecondition {
 pub(crate) struct Plans<P> {
     plans: Vec<Entry<P>>,
     limit: usize,
-    remembered: Vec<Option<(ArgumentSpec, Option<Arc<P>>)>>,
+    remembered: Vec<Option<(CompleteArgumentSpec, Option<Arc<P>>)>>,
     /// Number of lookups, the clock for `used`.
     lookups: u64,
 }
@@ -55,7 +55,7 @@ impl<P: HasPrecondition> Plans<P> {
     /// Returns the most specific plan that fits a call.
     pub(crate) fn find(
         &mut self,
-        spec: &ArgumentSpec,
+        spec: &CompleteArgumentSpec,
         args: &[IValue],
         grad_enabled: bool,
     ) -> Option<Arc<P>> {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     fn find(plans: &mut Plans<Plan>, args: &[IValue]) -> Option<Vec<String>> {
-        plans.find(&ArgumentSpec::of(args, true), args, true).map(|plan| inputs(&plan))
+        plans.find(&CompleteArgumentSpec::of(args, true), args, true).map(|plan| inputs(&plan))
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! precondition or a guard.
 
 use crate::record::{BlockRuns, Observed, ObservedSize, ObservedTensors, ProfilingRecord};
-use crate::spec::ArgumentKinds;
+use crate::spec::ArgumentSpec;
 use crate::specialize::ProfileIndices;
 use flambeau_tensor::{DType, Device, MAX_RANK};
 
@@ -48,7 +48,7 @@ pub enum SavedValue {
 /// The profile of one kind of arguments. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedProfile {
-    /// The words that describe the kind of arguments; see [`ArgumentKinds`].
+    /// The words that describe the kind of arguments; see [`ArgumentSpec`].
     pub kinds: Vec<u64>,
     /// Number of runs.
     pub runs: u32,
@@ -64,7 +64,7 @@ pub struct SavedProfile {
 
 impl SavedProfile {
     pub(crate) fn new(
-        kinds: &ArgumentKinds,
+        kinds: &ArgumentSpec,
         record: &ProfilingRecord,
         disabled: &ProfileIndices,
         count: usize,
@@ -92,11 +92,11 @@ impl SavedProfile {
             && self.inputs.iter().chain(&self.values).all(is_possible)
     }
 
-    pub(crate) fn into_parts(self) -> (ArgumentKinds, ProfilingRecord, ProfileIndices) {
+    pub(crate) fn into_parts(self) -> (ArgumentSpec, ProfilingRecord, ProfileIndices) {
         let restore = |all: Vec<SavedValue>| all.into_iter().map(restore).collect();
         let record =
             ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values), self.blocks);
-        (ArgumentKinds::of_words(&self.kinds), record, self.dropped.into_iter().collect())
+        (ArgumentSpec::of_words(&self.kinds), record, self.dropped.into_iter().collect())
     }
 }
 

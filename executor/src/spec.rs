@@ -9,7 +9,7 @@
 //!
 //! Values of numbers, strings and containers are not part of it. The first word states whether gradients are enabled.
 //!
-//! A repeated call is not described at all: [`ArgumentSpec::matches`] compares its arguments with the words of a former
+//! A repeated call is not described at all: [`CompleteArgumentSpec::matches`] compares its arguments with the words of a former
 //! call, which takes a few nanoseconds per tensor and neither hashes nor allocates.
 
 use flambeau_ir::IValue;
@@ -21,26 +21,26 @@ const MAX_DEPTH: u32 = 4;
 
 type Words = SmallVec<[u64; 24]>;
 
-/// The description of the arguments of one call. See the [module](self).
+/// The description of the arguments of one call, with sizes and strides, as in TorchScript. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentSpec {
+pub struct CompleteArgumentSpec {
     hash: u64,
     words: Words,
     is_complete: bool,
 }
 
-/// A description without sizes and strides: the properties in which calls differ for good, such as dtypes and ranks.
-/// TorchScript calls this the argument spec.
+/// A description without sizes and strides, as in TorchScript: the properties that select a separate profile, such as
+/// dtypes and ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ArgumentKinds(Words);
+pub struct ArgumentSpec(Words);
 
-impl ArgumentSpec {
+impl CompleteArgumentSpec {
     /// Describes arguments.
     #[must_use]
-    pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentSpec {
+    pub fn of(args: &[IValue], grad_enabled: bool) -> CompleteArgumentSpec {
         let mut sink = Full { hash: 0, words: Words::new(), is_complete: true };
         describe(args, grad_enabled, &mut sink);
-        ArgumentSpec { hash: finish(sink.hash), words: sink.words, is_complete: sink.is_complete }
+        CompleteArgumentSpec { hash: finish(sink.hash), words: sink.words, is_complete: sink.is_complete }
     }
 
     /// Returns whether calls with equal specs satisfy the same assumptions. Not so if tuples are nested too deeply.
@@ -72,15 +72,15 @@ impl ArgumentSpec {
     }
 }
 
-impl ArgumentKinds {
+impl ArgumentSpec {
     /// Returns the words of the description.
     pub(crate) fn words(&self) -> &[u64] {
         &self.0
     }
 
     /// Returns the description with these words.
-    pub(crate) fn of_words(words: &[u64]) -> ArgumentKinds {
-        ArgumentKinds(words.into())
+    pub(crate) fn of_words(words: &[u64]) -> ArgumentSpec {
+        ArgumentSpec(words.into())
     }
 
     /// Returns whether gradients are enabled in calls of this kind.
@@ -90,10 +90,10 @@ impl ArgumentKinds {
 
     /// Describes arguments.
     #[must_use]
-    pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentKinds {
+    pub fn of(args: &[IValue], grad_enabled: bool) -> ArgumentSpec {
         let mut sink = Kinds(Words::new());
         describe(args, grad_enabled, &mut sink);
-        ArgumentKinds(sink.0)
+        ArgumentSpec(sink.0)
     }
 }
 
@@ -278,8 +278,8 @@ mod tests {
         Tensor::from_vec(vec![0.0f32; n], sizes).unwrap()
     }
 
-    fn spec(args: &[IValue]) -> ArgumentSpec {
-        ArgumentSpec::of(args, true)
+    fn spec(args: &[IValue]) -> CompleteArgumentSpec {
+        CompleteArgumentSpec::of(args, true)
     }
 
     #[test]
@@ -303,7 +303,7 @@ mod tests {
             spec(&[x(), IValue::Float(1.0)]),
             spec(&[x()]),
             spec(&[IValue::tuple(vec![x(), IValue::Int(1)])]),
-            ArgumentSpec::of(&[x(), IValue::Int(1)], false),
+            CompleteArgumentSpec::of(&[x(), IValue::Int(1)], false),
         ];
         assert!(base.matches(&[x(), IValue::Int(2)], true) && !base.matches(&[x(), IValue::Int(2)], false));
         assert!(!base.matches(&[x()], true) && !base.matches(&[x(), IValue::Int(1), IValue::Int(1)], true));
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn kinds_ignore_sizes_and_strides() {
-        let kinds = |t: Tensor| ArgumentKinds::of(&[IValue::Tensor(t)], true);
+        let kinds = |t: Tensor| ArgumentSpec::of(&[IValue::Tensor(t)], true);
         assert_eq!(kinds(tensor(&[2, 3])), kinds(tensor(&[4, 1])));
         assert_eq!(kinds(tensor(&[2, 3])), kinds(tensor(&[3, 2]).transpose(0, 1).unwrap()));
         assert_ne!(kinds(tensor(&[2, 3])), kinds(tensor(&[6])));

@@ -12,7 +12,7 @@ use crate::session::Session;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
 use flambeau_exec::{ExecError, Host};
-use flambeau_executor::ArgumentSpec;
+use flambeau_executor::CompleteArgumentSpec;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::value::Object;
@@ -72,7 +72,7 @@ struct Attribute {
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(PartialEq, Eq)]
 struct Key {
-    spec: ArgumentSpec,
+    spec: CompleteArgumentSpec,
     /// The keys of dictionaries, as text.
     entries: Vec<String>,
     attributes: Vec<bool>,
@@ -266,7 +266,7 @@ impl Prepared {
             _ => Vec::new(),
         };
         let key = Key {
-            spec: ArgumentSpec::of(&described, true),
+            spec: CompleteArgumentSpec::of(&described, true),
             entries: args.iter().flat_map(keys).collect(),
             attributes: self.requires_grad(engine, args)?,
         };

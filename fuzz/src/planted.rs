@@ -1,5 +1,5 @@
 //! Intentionally wrong passes, one for each dimension in which cases vary: the oracles must find them.
-//! [`flambeau_rewrite::Planted`] enables bugs in the standard passes.
+//! [`flambeau_rewrite::InjectedBug`] enables bugs in the standard passes.
 
 use crate::oracle::PassKeeps;
 use flambeau_ir::attr::names;

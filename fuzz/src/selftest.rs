@@ -9,7 +9,7 @@ use crate::oracle::{
 use crate::planted::{self, Bug, GradBug, PlanBug};
 use crate::seeded::seeded_random;
 use flambeau::Session;
-use flambeau_rewrite::{PassLibrary, Pipeline, Planted};
+use flambeau_rewrite::{InjectedBug, PassLibrary, Pipeline};
 use std::fmt;
 use std::time::Duration;
 
@@ -151,14 +151,14 @@ fn wrong(session: &Session, bug: &str) -> Option<Box<dyn Oracle>> {
     if let Some(bug) = GradBug::ALL.into_iter().find(|b| b.name() == bug) {
         return Some(Box::new(GradientsAgree::new(session).planted(bug)));
     }
-    let bug = Planted::ALL.into_iter().find(|b| b.name() == bug)?;
+    let bug = InjectedBug::ALL.into_iter().find(|b| b.name() == bug)?;
     let pipeline = session.pipeline(bug.pass()).ok()?;
     Some(Box::new(PassKeeps::new(bug.pass(), pipeline).planted(bug)))
 }
 
 /// Returns the names of the oracles over passes and plans with planted bugs.
 pub fn planted_names() -> Vec<String> {
-    let switches = Planted::ALL.into_iter().map(Planted::name);
+    let switches = InjectedBug::ALL.into_iter().map(InjectedBug::name);
     let passes = switches.chain(Bug::ALL.into_iter().map(Bug::name));
     let plans = PlanBug::ALL.into_iter().map(PlanBug::name);
     let grads = GradBug::ALL.into_iter().map(GradBug::name);

@@ -5,7 +5,7 @@
 //! without rewriting. Invariant: every prefix of the rewrites yields a valid program, so binary search finds the first
 //! wrong rewrite. A pass that gets no fuel because of the time ([`Deadline`]) is followed by an error of the manager.
 //!
-//! [`Planted`] is off by default. It makes one pass wrong on purpose, to test that the fuzzer detects the
+//! [`InjectedBug`] is off by default. It makes one pass wrong on purpose, to test that the fuzzer detects the
 //! miscompilation.
 
 use crate::deadline::Deadline;
@@ -16,7 +16,7 @@ use rustc_hash::FxBuildHasher;
 
 /// A deliberate miscompilation, for testing the tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Planted {
+pub enum InjectedBug {
     /// None: all passes are correct.
     #[default]
     None,
@@ -32,37 +32,37 @@ pub enum Planted {
     RulesWithoutConditions,
 }
 
-impl Planted {
-    /// All planted bugs.
-    pub const ALL: [Planted; 5] = [
-        Planted::CseIgnoresWriters,
-        Planted::DceDropsWrites,
-        Planted::FoldsRandom,
-        Planted::TupleOffByOne,
-        Planted::RulesWithoutConditions,
+impl InjectedBug {
+    /// All injected bugs.
+    pub const ALL: [InjectedBug; 5] = [
+        InjectedBug::CseIgnoresWriters,
+        InjectedBug::DceDropsWrites,
+        InjectedBug::FoldsRandom,
+        InjectedBug::TupleOffByOne,
+        InjectedBug::RulesWithoutConditions,
     ];
 
     /// The bug's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Planted::None => "none",
-            Planted::CseIgnoresWriters => "cse-ignores-writers",
-            Planted::DceDropsWrites => "dce-drops-writes",
-            Planted::FoldsRandom => "folds-random",
-            Planted::TupleOffByOne => "tuple-off-by-one",
-            Planted::RulesWithoutConditions => "rules-without-conditions",
+            InjectedBug::None => "none",
+            InjectedBug::CseIgnoresWriters => "cse-ignores-writers",
+            InjectedBug::DceDropsWrites => "dce-drops-writes",
+            InjectedBug::FoldsRandom => "folds-random",
+            InjectedBug::TupleOffByOne => "tuple-off-by-one",
+            InjectedBug::RulesWithoutConditions => "rules-without-conditions",
         }
     }
 
     /// The pass that is made wrong.
     pub fn pass(self) -> &'static str {
         match self {
-            Planted::None => "",
-            Planted::CseIgnoresWriters => "cse",
-            Planted::DceDropsWrites => "dce",
-            Planted::FoldsRandom => "constant_propagation",
-            Planted::TupleOffByOne => "lower_simple_tuples",
-            Planted::RulesWithoutConditions => "peephole",
+            InjectedBug::None => "",
+            InjectedBug::CseIgnoresWriters => "cse",
+            InjectedBug::DceDropsWrites => "dce",
+            InjectedBug::FoldsRandom => "constant_propagation",
+            InjectedBug::TupleOffByOne => "lower_simple_tuples",
+            InjectedBug::RulesWithoutConditions => "peephole",
         }
     }
 }
@@ -97,7 +97,7 @@ pub struct Control {
     total_limit: Option<u64>,
     last: Option<FueledRewrite>,
     deadline: Deadline,
-    planted: Planted,
+    injected_bug: InjectedBug,
     trace: Option<RewriteTrace>,
 }
 
@@ -164,14 +164,14 @@ impl Control {
 
     /// Plants a bug: makes one pass wrong on purpose.
     #[doc(hidden)]
-    pub fn with_planted(mut self, planted: Planted) -> Self {
-        self.planted = planted;
+    pub fn with_injected_bug(mut self, injected_bug: InjectedBug) -> Self {
+        self.injected_bug = injected_bug;
         self
     }
 
-    /// Returns the planted bug.
-    pub fn planted(&self) -> Planted {
-        self.planted
+    /// Returns the injected bug.
+    pub fn injected_bug(&self) -> InjectedBug {
+        self.injected_bug
     }
 
     /// Returns the number of units taken so far.
@@ -184,12 +184,12 @@ impl Control {
         self.last.as_ref()
     }
 
-    /// Returns a control with the same limits, deadline and planted bug and with counters at zero.
+    /// Returns a control with the same limits, deadline and injected bug and with counters at zero.
     pub fn restarted(&self) -> Self {
         Control {
             limits: self.limits.clone(),
             deadline: self.deadline,
-            planted: self.planted,
+            injected_bug: self.injected_bug,
             total_limit: self.total_limit,
             ..Self::default()
         }

@@ -37,9 +37,9 @@ impl Facet for Rules {
 /// Rewrite rules that decompose or combine operators instead of lowering the cost. They apply only if a pipeline names
 /// them or their rule set.
 #[derive(Clone, Debug)]
-pub struct OnRequest(pub Rules);
+pub struct OptInRules(pub Rules);
 
-impl Facet for OnRequest {
+impl Facet for OptInRules {
     const NAME: &'static str = "rules-on-request";
 }
 

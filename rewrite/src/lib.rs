@@ -31,9 +31,9 @@ mod schedule;
 mod testing;
 pub mod trace;
 
-pub use control::{BisectResult, Control, Planted};
+pub use control::{BisectResult, Control, InjectedBug};
 pub use deadline::Deadline;
-pub use facets::{AlwaysView, ContainerOp, Cost, OnRequest, Rules};
+pub use facets::{AlwaysView, ContainerOp, Cost, OptInRules, Rules};
 pub use log::{Log, LogLevel};
 pub use manager::{Checks, Manager, PipelineError, PipelineReport};
 pub use pass::{Pass, PassCx, PassError};

@@ -4,7 +4,7 @@
 //! an analysis prevents edits, and a request after an edit updates the analysis. Passes do not report whether they
 //! changed the graph; the graph's journal records edits.
 
-use crate::control::{Control, Fuel, Planted, describe};
+use crate::control::{Control, Fuel, InjectedBug, describe};
 use crate::deadline::Deadline;
 use crate::log::{Log, LogLevel};
 use crate::patch::EditPlan;
@@ -272,9 +272,9 @@ impl<'a> PassCx<'a> {
         self.log.is_enabled(&names, level)
     }
 
-    /// The planted bug, for testing the fuzzer.
-    pub(crate) fn planted(&self) -> Planted {
-        self.control.planted()
+    /// The injected bug, for testing the fuzzer.
+    pub(crate) fn injected_bug(&self) -> InjectedBug {
+        self.control.injected_bug()
     }
 
     /// With paranoid checks, verifies the graph if it was edited since the last check.

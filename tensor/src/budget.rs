@@ -1,6 +1,6 @@
 //! Budgets: limits on the bytes that storages hold at one time.
 //!
-//! A storage that is allocated while a [`MemoryBudget`] is at work on its thread ([`MemoryBudget::run`]) holds a [`Charge`] until it is
+//! A storage that is allocated while a [`MemoryBudget`] is installed on its thread ([`MemoryBudget::run`]) holds a [`Charge`] until it is
 //! freed, by any thread. Charges are summed in a [`ByteCounter`], which is freed with the last budget or charge that refers to
 //! it.
 //!

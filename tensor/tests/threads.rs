@@ -8,7 +8,7 @@ use proptest::test_runner::TestCaseError;
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::BF16];
 
 /// A tensor of at most some hundred thousand elements, made by a view.
-fn layout() -> impl Strategy<Value = Tensor> {
+fn strided_tensor() -> impl Strategy<Value = Tensor> {
     let sizes = prop_oneof![
         (30_000i64..80_000).prop_map(|n| vec![n]),
         (1i64..300, 100i64..300).prop_map(|(a, b)| vec![a, b]),
@@ -32,32 +32,32 @@ fn layout() -> impl Strategy<Value = Tensor> {
 }
 
 /// Returns the result of a function with one thread, after checking that it is the same with several.
-fn alike(what: &str, f: impl Fn() -> Tensor) -> Result<Tensor, TestCaseError> {
-    let alone = threads::with(1, &f);
+fn same_on_any_threads(what: &str, f: impl Fn() -> Tensor) -> Result<Tensor, TestCaseError> {
+    let single = threads::with(1, &f);
     let bits = |t: &Tensor| t.contiguous().unwrap().view_dtype(t.dtype().bits()).unwrap().to_bytes().unwrap();
-    let want = bits(&alone);
+    let want = bits(&single);
     for count in [2, 3, 8] {
         let got = threads::with(count, &f);
-        prop_assert!(got.sizes() == alone.sizes() && got.strides() == alone.strides());
+        prop_assert!(got.sizes() == single.sizes() && got.strides() == single.strides());
         prop_assert!(bits(&got) == want, "{what} with {count} threads");
     }
-    Ok(alone)
+    Ok(single)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10, max_shrink_iters: 20, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn loops_and_copies(x in layout()) {
-        alike("unary", || loops::unary(&x, |v: f32| v * 0.3 + 1.0).unwrap())?;
-        let twice = alike("to doubles", || x.to_dtype(DType::F64).unwrap())?;
-        alike("copy", || x.clone_contiguous().unwrap())?;
-        alike("binary", || loops::binary(&x, &twice, |a: f32, b: f64| f64::from(a) - b * b).unwrap())?;
+    fn loops_and_copies(x in strided_tensor()) {
+        same_on_any_threads("unary", || loops::unary(&x, |v: f32| v * 0.3 + 1.0).unwrap())?;
+        let twice = same_on_any_threads("to doubles", || x.to_dtype(DType::F64).unwrap())?;
+        same_on_any_threads("copy", || x.clone_contiguous().unwrap())?;
+        same_on_any_threads("binary", || loops::binary(&x, &twice, |a: f32, b: f64| f64::from(a) - b * b).unwrap())?;
         let row = x.select(0, 0).unwrap();
-        alike("row", || loops::binary(&x, &row, |a: f32, b: f32| a / (b + 0.1)).unwrap())?;
+        same_on_any_threads("row", || loops::binary(&x, &row, |a: f32, b: f32| a / (b + 0.1)).unwrap())?;
         let column = x.narrow(x.rank() as i64 - 1, 0, 1).unwrap();
-        alike("column", || loops::ternary(&x, &column, &x, |a: f32, b: f32, c: f32| a * b + c).unwrap())?;
-        alike("into", || {
+        same_on_any_threads("column", || loops::ternary(&x, &column, &x, |a: f32, b: f32, c: f32| a * b + c).unwrap())?;
+        same_on_any_threads("into", || {
             let out = Tensor::zeros(x.sizes(), DType::F32).unwrap().transpose(0, -1).unwrap();
             let x = x.transpose(0, -1).unwrap();
             loops::binary_into(&out, &x, &x, |a: f32, b: f32| a * b - 1.0).unwrap();
@@ -67,18 +67,18 @@ proptest! {
     }
 
     #[test]
-    fn folds_and_rows(x in layout(), mask in 1u64..8) {
+    fn folds_and_rows(x in strided_tensor(), mask in 1u64..8) {
         let dims: Vec<i64> = (0..x.rank() as i64).filter(|d| mask >> d & 1 == 1).collect();
-        alike("sum", || reduce::sum(&x, Some(&dims), false, None).unwrap())?;
-        alike("sum of all", || reduce::sum(&x, None, false, Some(DType::F32)).unwrap())?;
-        alike("maximum", || reduce::amax(&x, Some(&dims), true).unwrap())?;
+        same_on_any_threads("sum", || reduce::sum(&x, Some(&dims), false, None).unwrap())?;
+        same_on_any_threads("sum of all", || reduce::sum(&x, None, false, Some(DType::F32)).unwrap())?;
+        same_on_any_threads("maximum", || reduce::amax(&x, Some(&dims), true).unwrap())?;
         let last = x.rank() as i64 - 1;
-        alike("running sums", || reduce::cumsum(&x, last, None).unwrap())?;
-        let index = alike("turned rows", || rows::map_rows::<f32, i64>(&x, 0, None, |row, out| {
+        same_on_any_threads("running sums", || reduce::cumsum(&x, last, None).unwrap())?;
+        let index = same_on_any_threads("reversed rows", || rows::map_rows::<f32, i64>(&x, 0, None, |row, out| {
             out.iter_mut().enumerate().for_each(|(i, out)| *out = (row.len() - 1 - i) as i64);
         }).unwrap())?;
-        alike("gather", || rows::gather(&x, 0, &index).unwrap())?;
-        alike("index", || {
+        same_on_any_threads("gather", || rows::gather(&x, 0, &index).unwrap())?;
+        same_on_any_threads("index", || {
             let rows: Vec<usize> = (0..2 * x.sizes()[0] as usize).map(|i| i * 7 % x.sizes()[0] as usize).collect();
             let mut sizes = x.sizes().to_vec();
             sizes[0] *= 2;
@@ -94,8 +94,8 @@ proptest! {
             Tensor::from_vec::<f32>(values, sizes).unwrap().to_dtype(DTYPES[dtype]).unwrap()
         };
         let (a, b) = (matrix(&[batch, m, k]), matrix(&[batch, n, k]).transpose(1, 2).unwrap());
-        alike("products", || matmul::bmm(&a, &b).unwrap())?;
+        same_on_any_threads("products", || matmul::bmm(&a, &b).unwrap())?;
         let (a, b) = (a.select(0, 0).unwrap(), b.select(0, 0).unwrap());
-        alike("product", || matmul::mm(&a, &b).unwrap())?;
+        same_on_any_threads("product", || matmul::mm(&a, &b).unwrap())?;
     }
 }

@@ -1,4 +1,4 @@
-//! The parties that can observe the memory of a value, as far as the replacement of values depends on them.
+//! Escape state of the memory of values, as far as the replacement of values depends on it.
 //!
 //! Two values may start or stop sharing memory if the difference is unobservable: no node writes the memory of either
 //! value, and no caller can reach both of them to write one and read the other. [`Exposure`] is the summary of a value

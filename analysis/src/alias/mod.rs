@@ -48,7 +48,7 @@ pub use dag::ElementId;
 pub use error_order::ErrorOrder;
 pub use exposure::Exposure;
 pub use memory_set::MemorySet;
-pub use motion::{Motion, Obstacle};
+pub use motion::{Motion, MoveError};
 pub use moves::{MovePlan, MoveStep};
 pub use write_order::{MoveBounds, WriteOrder};
 pub use writers::LiveWriters;

@@ -26,26 +26,26 @@ use std::ops::Range;
 
 /// The reason why a node cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Obstacle {
+pub enum MoveError {
     /// The position is invalid for the node: a block's `Param` or `Return`, the node itself, nested in it, or about to
     /// move as well.
     #[error("the new position is the node itself, nested in it, or moves as well")]
-    Place,
+    InvalidPosition,
     /// An operand is not defined at the new position.
     #[error("an operand is not defined at the new position")]
-    Operand(ValueId),
+    UndefinedOperand(ValueId),
     /// The new position does not dominate a use of this result.
     #[error("the new position does not dominate a use of a result")]
-    Use(ValueId),
+    UseNotDominated(ValueId),
     /// The node, including nested nodes, has these effects, which the move would add, drop or reorder.
     #[error("the node has effects that the move would change: {0}")]
     Effects(Effects),
     /// A node that is passed writes memory that the value may be or hold.
     #[error("an operand is written between the old and the new position")]
-    Written(ValueId),
+    OperandWritten(ValueId),
     /// The result would be one object where a loop creates several, or vice versa, and the difference is observable.
     #[error("a result is written or visible outside, and would no longer be created once per iteration")]
-    Shared(ValueId),
+    ObservableIdentity(ValueId),
 }
 
 /// Planned moves of nodes in one graph. See the [module](self).
@@ -128,8 +128,8 @@ impl<'a> Motion<'a> {
     /// O(operands + uses + nesting between the two), plus a search among the writes.
     ///
     /// # Errors
-    /// Returns the [`Obstacle`] that prevents the move; the plan is then unchanged.
-    pub fn move_before(&mut self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+    /// Returns the [`MoveError`] that prevents the move; the plan is then unchanged.
+    pub fn move_before(&mut self, node: NodeId, at: NodeId) -> Result<(), MoveError> {
         self.check_place(node, at)?;
         let constants = self.constants_to_move(node, at)?;
         if !self.dominance.starts_by(at, node) {
@@ -137,7 +137,7 @@ impl<'a> Motion<'a> {
         }
         let between = NodesBetween::between(self.graph, self.dominance, node, at);
         if between.entered.iter().any(|owner| self.placed.contains_key(owner)) {
-            return Err(Obstacle::Place);
+            return Err(MoveError::InvalidPosition);
         }
         let speculated = self.check_effects(node, at, &between)?;
         self.check_memory(node, &between)?;
@@ -152,7 +152,7 @@ impl<'a> Motion<'a> {
         Ok(())
     }
 
-    fn check_place(&self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+    fn check_place(&self, node: NodeId, at: NodeId) -> Result<(), MoveError> {
         let is_bracket = |n: NodeId| matches!(self.graph.prim(n), Some(Prim::Param | Prim::Return));
         let moves = |n: NodeId| self.placed.contains_key(&n);
         let span = self.dominance.span(node);
@@ -163,11 +163,11 @@ impl<'a> Motion<'a> {
             || self.anchors.range(span).next().is_some()
             || moves(node)
             || moves(at);
-        if is_wrong { Err(Obstacle::Place) } else { Ok(()) }
+        if is_wrong { Err(MoveError::InvalidPosition) } else { Ok(()) }
     }
 
     /// The constants among a node's operands that are not defined at the new position and must move along.
-    fn constants_to_move(&self, node: NodeId, at: NodeId) -> Result<SmallVec<[NodeId; 2]>, Obstacle> {
+    fn constants_to_move(&self, node: NodeId, at: NodeId) -> Result<SmallVec<[NodeId; 2]>, MoveError> {
         let mut constants: SmallVec<[NodeId; 2]> = SmallVec::new();
         let own = self.dominance.span(node);
         for value in read_in(self.graph, node) {
@@ -180,7 +180,7 @@ impl<'a> Motion<'a> {
                 !self.placed.contains_key(&def) && !self.anchors.contains(&self.dominance.order(def));
             // A constant that moves up is still defined before its other uses.
             if !(self.graph.is_prim(def, Prim::Constant) && is_free && self.dominance.starts_by(at, def)) {
-                return Err(Obstacle::Operand(value));
+                return Err(MoveError::UndefinedOperand(value));
             }
             constants.push(def);
         }
@@ -196,7 +196,7 @@ impl<'a> Motion<'a> {
     }
 
     /// Checks that all uses of a node's results follow the new position.
-    fn check_uses(&self, node: NodeId, at: NodeId) -> Result<(), Obstacle> {
+    fn check_uses(&self, node: NodeId, at: NodeId) -> Result<(), MoveError> {
         for value in self.graph.results(node) {
             for user in self.graph.uses(value).map(|u| u.user) {
                 let after = match self.placed.get(&user) {
@@ -204,7 +204,7 @@ impl<'a> Motion<'a> {
                     None => self.dominance.starts_by(at, user),
                 };
                 if !after {
-                    return Err(Obstacle::Use(value));
+                    return Err(MoveError::UseNotDominated(value));
                 }
             }
         }
@@ -212,13 +212,13 @@ impl<'a> Motion<'a> {
     }
 
     /// Checks the effects. Returns whether the node may be speculated.
-    fn check_effects(&self, node: NodeId, at: NodeId, between: &NodesBetween) -> Result<bool, Obstacle> {
+    fn check_effects(&self, node: NodeId, at: NodeId, between: &NodesBetween) -> Result<bool, MoveError> {
         let effects = self.effects.of(self.graph, node);
         let speculated = effects.may_speculate();
         let allowed = effects.without(Effects::IDENTITY).is_pure()
             && (speculated || self.runs_first(node, at, between));
         if !allowed || between.loops && effects.contains(Effects::IDENTITY) {
-            return Err(Obstacle::Effects(effects));
+            return Err(MoveError::Effects(effects));
         }
         Ok(speculated)
     }
@@ -238,18 +238,18 @@ impl<'a> Motion<'a> {
         self.barriers.get(first + cleared) == Some(&self.dominance.order(node))
     }
 
-    fn check_memory(&self, node: NodeId, between: &NodesBetween) -> Result<(), Obstacle> {
+    fn check_memory(&self, node: NodeId, between: &NodesBetween) -> Result<(), MoveError> {
         if self.writes.any_in(between.passed.clone()) {
             for value in read_in(self.graph, node) {
                 if self.writes.writes_to(self.db, value, between.passed.clone()) {
-                    return Err(Obstacle::Written(value));
+                    return Err(MoveError::OperandWritten(value));
                 }
             }
         }
         if between.loops {
             for value in self.graph.results(node) {
                 if self.db.has_writers(value) || self.db.escapes_scope(&[value]) {
-                    return Err(Obstacle::Shared(value));
+                    return Err(MoveError::ObservableIdentity(value));
                 }
             }
         }
@@ -317,12 +317,12 @@ mod tests {
             let at = if *at == "return" { g.ret(g.root()) } else { def(&g, at) };
             let got = motion.move_before(def(&g, node), at);
             let got = got.as_ref().map(|&()| ()).map_err(|why| match why {
-                Obstacle::Place => "place",
-                Obstacle::Operand(_) => "operand",
-                Obstacle::Use(_) => "use",
-                Obstacle::Effects(_) => "effects",
-                Obstacle::Written(_) => "written",
-                Obstacle::Shared(_) => "shared",
+                MoveError::InvalidPosition => "place",
+                MoveError::UndefinedOperand(_) => "operand",
+                MoveError::UseNotDominated(_) => "use",
+                MoveError::Effects(_) => "effects",
+                MoveError::OperandWritten(_) => "written",
+                MoveError::ObservableIdentity(_) => "shared",
             });
             assert_eq!(&got, answer, "{node} before {at:?}");
         }
@@ -446,7 +446,7 @@ mod tests {
         let k = def(&g, "k");
         assert!(matches!(
             motion.move_before(k, def(&g, "l")),
-            Err(Obstacle::Shared(_) | Obstacle::Effects(_))
+            Err(MoveError::ObservableIdentity(_) | MoveError::Effects(_))
         ));
     }
 }

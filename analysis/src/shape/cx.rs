@@ -1,6 +1,6 @@
 //! The context of a shape or dtype rule: facts about the operands, and a source of symbols.
 //!
-//! Operands are identified by [`ArgFact`], by position or by name in the schema. A missing or unknown operand is `None` or
+//! Operands are identified by [`ArgRef`], by position or by name in the schema. A missing or unknown operand is `None` or
 //! [`Fact::Unknown`]. So a rule may access any fact, and its result is less precise if facts are missing.
 
 use super::{Dims, Fact, Range, Symbols, TensorFact};
@@ -12,34 +12,34 @@ use std::borrow::Cow;
 
 /// An argument of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgFact {
+pub enum ArgRef {
     /// By position.
     At(usize),
     /// By its name in the schema.
     Named(&'static str),
 }
 
-impl From<usize> for ArgFact {
-    fn from(index: usize) -> ArgFact {
-        ArgFact::At(index)
+impl From<usize> for ArgRef {
+    fn from(index: usize) -> ArgRef {
+        ArgRef::At(index)
     }
 }
 
-impl From<&usize> for ArgFact {
-    fn from(index: &usize) -> ArgFact {
-        ArgFact::At(*index)
+impl From<&usize> for ArgRef {
+    fn from(index: &usize) -> ArgRef {
+        ArgRef::At(*index)
     }
 }
 
-impl From<&'static str> for ArgFact {
-    fn from(name: &'static str) -> ArgFact {
-        ArgFact::Named(name)
+impl From<&'static str> for ArgRef {
+    fn from(name: &'static str) -> ArgRef {
+        ArgRef::Named(name)
     }
 }
 
-impl From<&&'static str> for ArgFact {
-    fn from(name: &&'static str) -> ArgFact {
-        ArgFact::Named(name)
+impl From<&&'static str> for ArgRef {
+    fn from(name: &&'static str) -> ArgRef {
+        ArgRef::Named(name)
     }
 }
 
@@ -98,10 +98,10 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the position of an argument.
     #[must_use]
-    pub fn position(&self, arg: impl Into<ArgFact>) -> Option<usize> {
+    pub fn position(&self, arg: impl Into<ArgRef>) -> Option<usize> {
         match arg.into() {
-            ArgFact::At(i) => Some(i),
-            ArgFact::Named(name) => self.schema?.args.iter().position(|a| a.name.as_str() == name),
+            ArgRef::At(i) => Some(i),
+            ArgRef::Named(name) => self.schema?.args.iter().position(|a| a.name.as_str() == name),
         }
     }
 
@@ -112,31 +112,31 @@ impl<'a> ShapeCx<'a> {
         args.filter(|(_, a)| a.is_out()).nth(index).map(|(i, _)| i)
     }
 
-    fn operand(&self, arg: impl Into<ArgFact>) -> Option<&OperandFact<'a>> {
+    fn operand(&self, arg: impl Into<ArgRef>) -> Option<&OperandFact<'a>> {
         self.operands.get(self.position(arg)?)
     }
 
     /// Returns the fact about an operand.
     #[must_use]
-    pub fn fact(&self, arg: impl Into<ArgFact>) -> &Fact {
+    pub fn fact(&self, arg: impl Into<ArgRef>) -> &Fact {
         self.operand(arg).map_or(&Fact::Unknown, |o| &o.fact)
     }
 
     /// Returns the type of an operand.
     #[must_use]
-    pub fn ty(&self, arg: impl Into<ArgFact>) -> Option<Type> {
+    pub fn ty(&self, arg: impl Into<ArgRef>) -> Option<Type> {
         self.operand(arg).map(|o| o.ty)
     }
 
     /// Returns the value of an operand, if it is a constant.
     #[must_use]
-    pub fn constant(&self, arg: impl Into<ArgFact>) -> Option<&IValue> {
+    pub fn constant(&self, arg: impl Into<ArgRef>) -> Option<&IValue> {
         self.operand(arg)?.constant.as_ref()
     }
 
     /// Whether an operand is `None`; the result is `None` if that is unknown.
     #[must_use]
-    pub fn is_none(&self, arg: impl Into<ArgFact>) -> Option<bool> {
+    pub fn is_none(&self, arg: impl Into<ArgRef>) -> Option<bool> {
         let operand = self.operand(arg)?;
         match &*operand.fact {
             Fact::None => Some(true),
@@ -151,31 +151,31 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the fact about a tensor operand.
     #[must_use]
-    pub fn tensor(&self, arg: impl Into<ArgFact>) -> Option<&TensorFact> {
+    pub fn tensor(&self, arg: impl Into<ArgRef>) -> Option<&TensorFact> {
         self.fact(arg).as_tensor()
     }
 
     /// Returns the sizes of a tensor operand of known rank.
     #[must_use]
-    pub fn dims(&self, arg: impl Into<ArgFact>) -> Option<&Dims> {
+    pub fn dims(&self, arg: impl Into<ArgRef>) -> Option<&Dims> {
         self.tensor(arg)?.dims.as_ref()
     }
 
     /// Returns the rank of a tensor operand, if known.
     #[must_use]
-    pub fn rank(&self, arg: impl Into<ArgFact>) -> Option<usize> {
+    pub fn rank(&self, arg: impl Into<ArgRef>) -> Option<usize> {
         self.tensor(arg)?.rank()
     }
 
     /// Returns the dtype of a tensor operand, if known.
     #[must_use]
-    pub fn dtype(&self, arg: impl Into<ArgFact>) -> Option<DType> {
+    pub fn dtype(&self, arg: impl Into<ArgRef>) -> Option<DType> {
         self.tensor(arg)?.dtype
     }
 
     /// Returns an integer operand ([`Dim::Unknown`] if it may be any integer); `None` if it may not be an integer.
     #[must_use]
-    pub fn int(&self, arg: impl Into<ArgFact>) -> Option<Dim> {
+    pub fn int(&self, arg: impl Into<ArgRef>) -> Option<Dim> {
         let operand = self.operand(arg)?;
         match &*operand.fact {
             Fact::Int(d) => Some(*d),
@@ -186,13 +186,13 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an integer operand, if known.
     #[must_use]
-    pub fn known_int(&self, arg: impl Into<ArgFact>) -> Option<i64> {
+    pub fn known_int(&self, arg: impl Into<ArgRef>) -> Option<i64> {
         self.int(arg)?.known()
     }
 
     /// Returns the value of a bool operand, if known.
     #[must_use]
-    pub fn bool(&self, arg: impl Into<ArgFact>) -> Option<bool> {
+    pub fn bool(&self, arg: impl Into<ArgRef>) -> Option<bool> {
         match self.fact(arg) {
             Fact::Bool(b) => Some(*b),
             _ => None,
@@ -201,7 +201,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns a list of integers of known length. A single integer is a list of one, as in `int[1]`.
     #[must_use]
-    pub fn ints(&self, arg: impl Into<ArgFact>) -> Option<Dims> {
+    pub fn ints(&self, arg: impl Into<ArgRef>) -> Option<Dims> {
         match self.fact(arg) {
             Fact::List(elems) => elems
                 .iter()
@@ -218,13 +218,13 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns a list of integers, if all are known.
     #[must_use]
-    pub fn known_ints(&self, arg: impl Into<ArgFact>) -> Option<SmallVec<[i64; 4]>> {
+    pub fn known_ints(&self, arg: impl Into<ArgRef>) -> Option<SmallVec<[i64; 4]>> {
         self.ints(arg)?.into_iter().map(Dim::known).collect()
     }
 
     /// Returns the elements of a list or tuple operand of known length.
     #[must_use]
-    pub fn elements(&self, arg: impl Into<ArgFact>) -> Option<&[Fact]> {
+    pub fn elements(&self, arg: impl Into<ArgRef>) -> Option<&[Fact]> {
         match self.fact(arg) {
             Fact::List(elems) | Fact::Tuple(elems) => Some(elems),
             _ => None,
@@ -233,7 +233,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an optional `dtype` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
-    pub fn dtype_arg(&self, arg: impl Into<ArgFact> + Copy) -> Option<Option<DType>> {
+    pub fn dtype_arg(&self, arg: impl Into<ArgRef> + Copy) -> Option<Option<DType>> {
         if self.is_none(arg) == Some(true) {
             return Some(None);
         }
@@ -242,7 +242,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Returns the value of an optional `device` argument, if known: `Some(None)` if it is `None`.
     #[must_use]
-    pub fn device_arg(&self, arg: impl Into<ArgFact> + Copy) -> Option<Option<Device>> {
+    pub fn device_arg(&self, arg: impl Into<ArgRef> + Copy) -> Option<Option<Device>> {
         if self.is_none(arg) == Some(true) {
             return Some(None);
         }
@@ -251,7 +251,7 @@ impl<'a> ShapeCx<'a> {
 
     /// Whether the type of an operand is a number instead of a tensor.
     #[must_use]
-    pub fn is_number(&self, arg: impl Into<ArgFact>) -> bool {
+    pub fn is_number(&self, arg: impl Into<ArgRef>) -> bool {
         self.operand(arg).is_some_and(|o| {
             matches!(
                 o.ty.kind(),
@@ -276,7 +276,7 @@ impl<'a> ShapeCx<'a> {
     }
 
     /// Returns a copy of the sizes of a tensor operand, with new symbols for unknown ones.
-    pub fn take_dims(&mut self, arg: impl Into<ArgFact>) -> Option<Dims> {
+    pub fn take_dims(&mut self, arg: impl Into<ArgRef>) -> Option<Dims> {
         let dims = self.dims(arg)?.clone();
         Some(dims.into_iter().map(|d| self.size_or_fresh(d)).collect())
     }
@@ -284,13 +284,13 @@ impl<'a> ShapeCx<'a> {
     /// Returns the position that a `dim` argument denotes among `rank` dimensions; negative values count from the end.
     /// `None` if the argument is unknown or out of range (the node then raises at run time).
     #[must_use]
-    pub fn wrap(&self, arg: impl Into<ArgFact>, rank: usize) -> Option<usize> {
+    pub fn wrap(&self, arg: impl Into<ArgRef>, rank: usize) -> Option<usize> {
         wrap(self.known_int(arg)?, rank)
     }
 
     /// Like [`ShapeCx::wrap`], but an index below `rank`: a zero-dimensional tensor has none.
     #[must_use]
-    pub fn axis(&self, arg: impl Into<ArgFact>, rank: usize) -> Option<usize> {
+    pub fn axis(&self, arg: impl Into<ArgRef>, rank: usize) -> Option<usize> {
         axis(self.known_int(arg)?, rank)
     }
 }

@@ -1,6 +1,6 @@
 //! Combinators for dtype rules.
 
-use super::{ArgFact, Dim, Dtype, Fact, ShapeCx};
+use super::{ArgRef, Dim, Dtype, Fact, ShapeCx};
 use flambeau_ir::types::{Type, TypeKind};
 use flambeau_tensor::DType;
 use flambeau_tensor::promote::{Promotion, promote, to_float};
@@ -18,7 +18,7 @@ impl Dtype {
     }
 
     /// The dtype of an operand; for a list, of its first tensor.
-    pub fn same_as(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn same_as(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)))
     }
@@ -29,14 +29,14 @@ impl Dtype {
     }
 
     /// The promoted dtype of the operands: tensors (also those in lists) and numbers.
-    pub fn promote<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Dtype {
+    pub fn promote<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| promoted(cx, &args))
     }
 
     /// The promoted dtype of tensors that count alike, with and without dimensions: operators that expand or reshape their
     /// operands before they promote them.
-    pub fn promote_alike<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Dtype {
+    pub fn promote_alike<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| {
             let mut dtypes = args.iter().map(|&arg| dtype_of(cx.fact(arg)));
@@ -47,13 +47,13 @@ impl Dtype {
 
     /// Like [`Dtype::promote`], but integers and bool become the default float: true division, `exp`, `mean` and
     /// similar operators.
-    pub fn float_promote<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Dtype {
+    pub fn float_promote<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| promoted(cx, &args).map(to_float))
     }
 
     /// The dtype of an operand, with integers and bool widened to `int64`: `sum`, `prod`, `cumsum`.
-    pub fn sum_of(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn sum_of(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| {
             dtype_of(cx.fact(arg)).map(|d| if d.is_integral(true) { DType::I64 } else { d })
@@ -62,7 +62,7 @@ impl Dtype {
 
     /// The dtype of the two operands of a matrix product. PyTorch rejects operands of different dtypes only if it
     /// multiplies elements, so the dtype is known if both operands have it, or if both have elements.
-    pub fn of_product(a: impl Into<ArgFact>, b: impl Into<ArgFact>) -> Dtype {
+    pub fn of_product(a: impl Into<ArgRef>, b: impl Into<ArgRef>) -> Dtype {
         let (a, b) = (a.into(), b.into());
         Dtype::from(move |cx| {
             let (left, right) = (dtype_of(cx.fact(a)), dtype_of(cx.fact(b)));
@@ -75,7 +75,7 @@ impl Dtype {
     }
 
     /// The dtype of operands that must all have the same one. Unknown if they differ: such a call raises.
-    pub fn common<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Dtype {
+    pub fn common<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| {
             let mut known = args.iter().filter_map(|&arg| dtype_of(cx.fact(arg)));
@@ -86,19 +86,19 @@ impl Dtype {
 
     /// The dtype of an operand for operators that either sum integers as `int64` or reject them: known only for
     /// floating-point and complex operands.
-    pub fn of_inexact(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn of_inexact(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)).filter(|d| !d.is_integral(true)))
     }
 
     /// The real counterpart of an operand's dtype: `abs`, `real`.
-    pub fn real_of(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn real_of(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| dtype_of(cx.fact(arg)).map(DType::to_real))
     }
 
     /// The value of an optional `dtype` argument; if that is `None`, the result of `other`.
-    pub fn named_or(arg: impl Into<ArgFact>, other: Dtype) -> Dtype {
+    pub fn named_or(arg: impl Into<ArgRef>, other: Dtype) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| match cx.dtype_arg(arg)? {
             Some(dtype) => Some(dtype),
@@ -114,7 +114,7 @@ impl Dtype {
 
     /// The dtype of evenly spaced numbers: `int64` if all operands are integers, else the default float; unknown for
     /// complex ones.
-    pub fn of_numbers<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Dtype {
+    pub fn of_numbers<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Dtype {
         let args = collect(args);
         Dtype::from(move |cx| {
             let mut all = DType::I64;
@@ -130,13 +130,13 @@ impl Dtype {
     }
 
     /// The dtype that holds a number without rounding.
-    pub fn holding(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn holding(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| number(cx.ty(arg)?))
     }
 
     /// The dtype of a tensor created from a number: `full`, `tensor`, `scalar_tensor`.
-    pub fn of_number(arg: impl Into<ArgFact>) -> Dtype {
+    pub fn of_number(arg: impl Into<ArgRef>) -> Dtype {
         let arg = arg.into();
         Dtype::from(move |cx| match number(cx.ty(arg)?)? {
             DType::F64 => Some(DType::F32),
@@ -146,7 +146,7 @@ impl Dtype {
     }
 }
 
-fn collect<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Vec<ArgFact> {
+fn collect<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Vec<ArgRef> {
     args.into_iter().map(Into::into).collect()
 }
 
@@ -179,7 +179,7 @@ fn number(ty: Type) -> Option<DType> {
 /// Maximum number of distinct dtypes of operands of unknown rank, for which all combinations of ranks are tried.
 const MAX_OPEN: usize = 4;
 
-fn promoted(cx: &ShapeCx<'_>, args: &[ArgFact]) -> Option<DType> {
+fn promoted(cx: &ShapeCx<'_>, args: &[ArgRef]) -> Option<DType> {
     let mut fixed = Promotion::new();
     let mut open: SmallVec<[DType; MAX_OPEN]> = SmallVec::new();
     for &arg in args {

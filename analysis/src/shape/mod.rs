@@ -18,7 +18,7 @@ mod tests;
 mod valuation;
 mod views;
 
-pub use cx::{ArgFact, OperandFact, ShapeCx, axis, wrap};
+pub use cx::{ArgRef, OperandFact, ShapeCx, axis, wrap};
 pub use fact::{Dims, Fact, Strides, TensorFact};
 pub use flambeau_ir::types::Dim;
 pub use propagate::Shapes;

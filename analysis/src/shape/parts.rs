@@ -4,26 +4,26 @@
 //! without checking whether each is known, as long as the rank is determined.
 
 use super::cx::wrap;
-use super::{ArgFact, Dims, Fact, ResultShapes, ShapeCx, Symbols, TensorFact, broadcast_dims};
+use super::{ArgRef, Dims, Fact, ResultShapes, ShapeCx, Symbols, TensorFact, broadcast_dims};
 use flambeau_ir::types::Dim;
 
 impl ShapeCx<'_> {
     /// Returns the size of a tensor operand at a position; negative positions count from the end.
     #[must_use]
-    pub fn size(&self, arg: impl Into<ArgFact>, at: i64) -> Dim {
+    pub fn size(&self, arg: impl Into<ArgRef>, at: i64) -> Dim {
         let size = self.dims(arg).and_then(|dims| dims.get(wrap(at, dims.len())?).copied());
         size.unwrap_or(Dim::Unknown)
     }
 
     /// Returns an integer argument.
     #[must_use]
-    pub fn number(&self, arg: impl Into<ArgFact>) -> Dim {
+    pub fn number(&self, arg: impl Into<ArgRef>) -> Dim {
         self.int(arg).unwrap_or(Dim::Unknown)
     }
 
     /// Returns element `d` of a list of integers; a list of one element applies to all positions.
     #[must_use]
-    pub fn along(&self, arg: impl Into<ArgFact>, d: usize) -> Dim {
+    pub fn along(&self, arg: impl Into<ArgRef>, d: usize) -> Dim {
         match self.ints(arg).as_deref() {
             Some([all]) => *all,
             Some(each) => each.get(d).copied().unwrap_or(Dim::Unknown),
@@ -33,14 +33,14 @@ impl ShapeCx<'_> {
 
     /// Returns the sizes of a tensor operand without the last `n`, if its rank is known and at least `n`.
     #[must_use]
-    pub fn lead(&self, arg: impl Into<ArgFact>, n: usize) -> Option<Dims> {
+    pub fn lead(&self, arg: impl Into<ArgRef>, n: usize) -> Option<Dims> {
         let dims = self.dims(arg)?;
         Some(Dims::from_slice(&dims[..dims.len().checked_sub(n)?]))
     }
 
     /// Returns the one of two sizes that a bool argument selects.
     #[must_use]
-    pub fn either(&self, flag: impl Into<ArgFact>, yes: Dim, no: Dim) -> Dim {
+    pub fn either(&self, flag: impl Into<ArgRef>, yes: Dim, no: Dim) -> Dim {
         match self.bool(flag) {
             Some(true) => yes,
             Some(false) => no,
@@ -57,7 +57,7 @@ impl ShapeCx<'_> {
 
     /// Returns the text of a constant string argument.
     #[must_use]
-    pub fn text(&self, arg: impl Into<ArgFact>) -> Option<&[u8]> {
+    pub fn text(&self, arg: impl Into<ArgRef>) -> Option<&[u8]> {
         Some(self.constant(arg)?.as_str()?.as_bytes())
     }
 }
@@ -113,7 +113,7 @@ impl ResultShapes {
     }
 
     /// A tensor with the rank of an operand.
-    pub fn ranked_as(arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn ranked_as(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::dims(move |cx| Some(std::iter::repeat_n(Dim::Unknown, cx.rank(arg)?)))
     }
@@ -129,7 +129,7 @@ impl ResultShapes {
     }
 
     /// The shape that a bool argument selects; the common facts of both if it is unknown.
-    pub fn either(flag: impl Into<ArgFact>, yes: ResultShapes, no: ResultShapes) -> ResultShapes {
+    pub fn either(flag: impl Into<ArgRef>, yes: ResultShapes, no: ResultShapes) -> ResultShapes {
         let flag = flag.into();
         ResultShapes::from(move |cx| match cx.bool(flag) {
             Some(true) => yes.result(0, cx),
@@ -142,12 +142,12 @@ impl ResultShapes {
     }
 
     /// A result that a flag requests; otherwise an empty vector.
-    pub fn wanted(flag: impl Into<ArgFact>, shape: ResultShapes) -> ResultShapes {
+    pub fn wanted(flag: impl Into<ArgRef>, shape: ResultShapes) -> ResultShapes {
         ResultShapes::either(flag, shape, ResultShapes::nothing())
     }
 
     /// A loss: the shape of its elements if the integer `reduction` is 0, else a scalar (their mean or sum).
-    pub fn loss(reduction: impl Into<ArgFact>, elements: ResultShapes) -> ResultShapes {
+    pub fn loss(reduction: impl Into<ArgRef>, elements: ResultShapes) -> ResultShapes {
         let reduction = reduction.into();
         ResultShapes::from(move |cx| match cx.known_int(reduction) {
             Some(0) => elements.result(0, cx),
@@ -158,7 +158,7 @@ impl ResultShapes {
 
     /// A batched matrix function: the batch sizes, followed by the sizes that the rule computes from rows and columns.
     pub fn per_matrix<const N: usize>(
-        arg: impl Into<ArgFact>,
+        arg: impl Into<ArgRef>,
         rule: impl Fn(&mut ShapeCx<'_>, Dim, Dim) -> [Dim; N] + Send + Sync + 'static,
     ) -> ResultShapes {
         let arg = arg.into();
@@ -172,7 +172,7 @@ impl ResultShapes {
 
     /// Matrices with the sizes of those of `of`, batched by the broadcast of the batch sizes of `of` and `with`: linear
     /// systems.
-    pub fn matrices_with(of: impl Into<ArgFact>, with: impl Into<ArgFact>) -> ResultShapes {
+    pub fn matrices_with(of: impl Into<ArgRef>, with: impl Into<ArgRef>) -> ResultShapes {
         let (of, with) = (of.into(), with.into());
         ResultShapes::dims(move |cx| {
             let (a, b) = (cx.lead(of, 2)?, cx.lead(with, 2)?);
@@ -183,7 +183,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with its last `space` sizes replaced by a list argument; a list of one element applies to all.
-    pub fn resized(space: usize, sizes: impl Into<ArgFact>) -> ResultShapes {
+    pub fn resized(space: usize, sizes: impl Into<ArgRef>) -> ResultShapes {
         let sizes = sizes.into();
         ResultShapes::dims(move |cx| {
             let mut dims = cx.lead(0, space)?;

@@ -5,7 +5,7 @@
 //! list of this length. `Dtype` computes the dtype of every tensor in a result. A rule returns `None` if the result is
 //! unknown. Invariant: whatever a rule returns holds whenever the operator succeeds.
 
-use super::{ArgFact, Fact, ShapeCx, Strides, TensorFact};
+use super::{ArgRef, Fact, ShapeCx, Strides, TensorFact};
 use flambeau_ir::{Facet, FunctionSchema};
 use flambeau_tensor::{DType, Device};
 use smallvec::{SmallVec, smallvec};
@@ -19,7 +19,7 @@ pub struct ResultShapes {
     /// One rule per result; further results are unknown.
     rules: SmallVec<[ShapeRule; 1]>,
     /// The operand whose sizes the first result has.
-    keeps: Option<ArgFact>,
+    keeps: Option<ArgRef>,
 }
 
 /// The dtypes of the results of an operator.
@@ -72,7 +72,7 @@ impl ResultShapes {
     /// States that the result has the sizes of operand `arg`. If the operator writes that operand, the write changes
     /// only elements, never sizes or strides.
     #[must_use]
-    pub fn keeping(mut self, arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn keeping(mut self, arg: impl Into<ArgRef>) -> ResultShapes {
         self.keeps = Some(arg.into());
         self
     }
@@ -94,8 +94,8 @@ impl ResultShapes {
     #[must_use]
     pub fn keeps(&self, schema: Option<&FunctionSchema>) -> Option<usize> {
         match self.keeps? {
-            ArgFact::At(i) => Some(i),
-            ArgFact::Named(name) => schema?.args.iter().position(|a| a.name.as_str() == name),
+            ArgRef::At(i) => Some(i),
+            ArgRef::Named(name) => schema?.args.iter().position(|a| a.name.as_str() == name),
         }
     }
 

@@ -1,11 +1,11 @@
 //! Combinators for size rules: pointwise operators, reductions, matrix products, creation, joining and splitting.
 
 use super::cx::wrap;
-use super::{ArgFact, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact};
+use super::{ArgRef, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::smallvec;
 
-fn collect<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> Vec<ArgFact> {
+fn collect<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> Vec<ArgRef> {
     args.into_iter().map(Into::into).collect()
 }
 
@@ -25,7 +25,7 @@ pub fn broadcast_dims(all: &[&[Dim]], symbols: &mut Symbols) -> Option<Dims> {
 impl ResultShapes {
     /// The sizes and strides of an operand. If the operator writes the operand, this also states that its sizes are
     /// kept (see [`ResultShapes::keeping`]).
-    pub fn same_as(arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn same_as(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::like(arg).keeping(arg)
     }
@@ -33,7 +33,7 @@ impl ResultShapes {
     /// The broadcast of the operands. Numbers and `None` do not take part; tensors in lists do. Contiguous operands
     /// have a contiguous result if one of them has all sizes of the result. If every operand is expanded, the strides
     /// of dimensions of size 1 determine the layout, and those are arbitrary.
-    pub fn broadcast<A: Into<ArgFact>>(args: impl IntoIterator<Item = A>) -> ResultShapes {
+    pub fn broadcast<A: Into<ArgRef>>(args: impl IntoIterator<Item = A>) -> ResultShapes {
         let args = collect(args);
         ResultShapes::from(move |cx| {
             let mut all: Vec<Dims> = Vec::with_capacity(args.len());
@@ -70,15 +70,15 @@ impl ResultShapes {
 
     /// A reduction of operand 0 over the dimensions in `dim` (an integer or a list; all of them if `None` or empty),
     /// which have size 1 in the result if `keepdim` is true.
-    pub fn reduce(dim: impl Into<ArgFact>, keepdim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn reduce(dim: impl Into<ArgRef>, keepdim: impl Into<ArgRef>) -> ResultShapes {
         ResultShapes::reduce_of(0, dim, keepdim)
     }
 
     /// Like [`ResultShapes::reduce`], for any operand.
     pub fn reduce_of(
-        tensor: impl Into<ArgFact>,
-        dim: impl Into<ArgFact>,
-        keepdim: impl Into<ArgFact>,
+        tensor: impl Into<ArgRef>,
+        dim: impl Into<ArgRef>,
+        keepdim: impl Into<ArgRef>,
     ) -> ResultShapes {
         let (tensor, dim, keepdim) = (tensor.into(), dim.into(), keepdim.into());
         ResultShapes::from(move |cx| {
@@ -101,7 +101,7 @@ impl ResultShapes {
     }
 
     /// The matrix product of two operands, for vectors, matrices and batches as in `matmul`.
-    pub fn matmul(a: impl Into<ArgFact>, b: impl Into<ArgFact>) -> ResultShapes {
+    pub fn matmul(a: impl Into<ArgRef>, b: impl Into<ArgRef>) -> ResultShapes {
         let (a, b) = (a.into(), b.into());
         ResultShapes::from(move |cx| {
             let (Some(x), Some(y)) = (cx.take_dims(a), cx.take_dims(b)) else {
@@ -116,7 +116,7 @@ impl ResultShapes {
 
     /// `input @ weight.T`: replaces the last size of `input` by the first of `weight`; removes it if `weight` has one
     /// dimension.
-    pub fn linear(input: impl Into<ArgFact>, weight: impl Into<ArgFact>) -> ResultShapes {
+    pub fn linear(input: impl Into<ArgRef>, weight: impl Into<ArgRef>) -> ResultShapes {
         let (input, weight) = (input.into(), weight.into());
         ResultShapes::from(move |cx| {
             let (Some(mut x), Some(w)) = (cx.take_dims(input), cx.take_dims(weight)) else {
@@ -131,7 +131,7 @@ impl ResultShapes {
     }
 
     /// A new contiguous tensor with the sizes of a list argument.
-    pub fn of_size(size: impl Into<ArgFact>) -> ResultShapes {
+    pub fn of_size(size: impl Into<ArgRef>) -> ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
@@ -140,7 +140,7 @@ impl ResultShapes {
     }
 
     /// A tensor with the sizes of a list argument, which may be an operand.
-    pub fn to_size(size: impl Into<ArgFact>) -> ResultShapes {
+    pub fn to_size(size: impl Into<ArgRef>) -> ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(TensorFact::default()) };
@@ -150,7 +150,7 @@ impl ResultShapes {
 
     /// A new tensor with the sizes of an operand (`*_like`). Dense operands keep their strides, so the result of a
     /// contiguous operand is contiguous, unless another memory format is requested.
-    pub fn like(arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn like(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::from(move |cx| {
             let t = cx.tensor(arg)?;
@@ -160,7 +160,7 @@ impl ResultShapes {
     }
 
     /// The concatenation of the tensors of a list along an existing dimension.
-    pub fn cat(tensors: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn cat(tensors: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (tensors, dim) = (tensors.into(), dim.into());
         ResultShapes::from(move |cx| {
             let all: Option<Vec<Dims>> =
@@ -173,7 +173,7 @@ impl ResultShapes {
     /// The concatenation of the tensors of a list along dimension `along(rank)`, after `lift` has changed the sizes of
     /// each.
     pub fn cat_lifted(
-        tensors: impl Into<ArgFact>,
+        tensors: impl Into<ArgRef>,
         lift: fn(Dims) -> Dims,
         along: fn(usize) -> usize,
     ) -> ResultShapes {
@@ -186,7 +186,7 @@ impl ResultShapes {
     }
 
     /// The tensors of a list, all with equal sizes, stacked along a new dimension.
-    pub fn stack(tensors: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn stack(tensors: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (tensors, dim) = (tensors.into(), dim.into());
         ResultShapes::from(move |cx| {
             let all: Option<Vec<Dims>> =
@@ -212,7 +212,7 @@ impl ResultShapes {
 
     /// A list of at most `chunks` parts of operand 0 along a dimension, each of size `ceil(size / chunks)` except the
     /// last.
-    pub fn chunk(chunks: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn chunk(chunks: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (chunks, dim) = (chunks.into(), dim.into());
         ResultShapes::from(move |cx| {
             let parts = cx.known_int(chunks).filter(|&n| n > 0);
@@ -235,7 +235,7 @@ impl ResultShapes {
 
     /// A list of parts of operand 0 along a dimension: of size `size` except the last (an integer argument), or of the
     /// sizes in a list argument.
-    pub fn split(size: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn split(size: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (size, dim) = (size.into(), dim.into());
         ResultShapes::from(move |cx| {
             let Some(dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
@@ -261,7 +261,7 @@ impl ResultShapes {
     }
 
     /// A list of the slices of operand 0 along a dimension, which is removed.
-    pub fn unbind(dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn unbind(dim: impl Into<ArgRef>) -> ResultShapes {
         let dim = dim.into();
         ResultShapes::from(move |cx| {
             let Some(mut dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
@@ -276,7 +276,7 @@ impl ResultShapes {
     }
 
     /// The rows of `table` (its sizes without the first) for every index in `indices`: embedding lookups.
-    pub fn lookup(table: impl Into<ArgFact>, indices: impl Into<ArgFact>) -> ResultShapes {
+    pub fn lookup(table: impl Into<ArgRef>, indices: impl Into<ArgRef>) -> ResultShapes {
         let (table, indices) = (table.into(), indices.into());
         ResultShapes::from(move |cx| {
             let (Some(rows), Some(mut dims)) = (cx.take_dims(table), cx.take_dims(indices)) else {
@@ -293,7 +293,7 @@ impl ResultShapes {
     }
 
     /// The sizes of a tensor operand as a list of integers: `size()`.
-    pub fn sizes_of(arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn sizes_of(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::from(move |cx| {
             Some(Fact::list(cx.take_dims(arg)?.into_iter().map(Fact::Int).collect()))
@@ -301,7 +301,7 @@ impl ResultShapes {
     }
 
     /// One size of a tensor operand: `size(dim)`.
-    pub fn size_of(arg: impl Into<ArgFact>, dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn size_of(arg: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (arg, dim) = (arg.into(), dim.into());
         ResultShapes::int(move |cx| {
             let dims = cx.take_dims(arg);
@@ -314,7 +314,7 @@ impl ResultShapes {
     }
 
     /// The number of elements of a tensor: `numel`.
-    pub fn numel_of(arg: impl Into<ArgFact>) -> ResultShapes {
+    pub fn numel_of(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::int(move |cx| match cx.take_dims(arg) {
             Some(dims) => Some(cx.symbols.product(&dims)),

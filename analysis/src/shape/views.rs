@@ -1,7 +1,7 @@
 //! Combinators for rules of views: the sizes after transposing, slicing, reshaping, expanding.
 
 use super::cx::wrap;
-use super::{ArgFact, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, TensorFact};
+use super::{ArgRef, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::SmallVec;
 
@@ -15,7 +15,7 @@ fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 
 
 impl ResultShapes {
     /// Operand 0 with two dimensions swapped.
-    pub fn transpose(a: impl Into<ArgFact>, b: impl Into<ArgFact>) -> ResultShapes {
+    pub fn transpose(a: impl Into<ArgRef>, b: impl Into<ArgRef>) -> ResultShapes {
         let (a, b) = (a.into(), b.into());
         change(move |cx, mut dims| {
             if dims.is_empty() {
@@ -52,7 +52,7 @@ impl ResultShapes {
 
     /// Operand 0 with the dimensions `from` (an integer or a list) at the positions `to`, and the others around them in
     /// their original order: `movedim`.
-    pub fn moved(from: impl Into<ArgFact>, to: impl Into<ArgFact>) -> ResultShapes {
+    pub fn moved(from: impl Into<ArgRef>, to: impl Into<ArgRef>) -> ResultShapes {
         let (from, to) = (from.into(), to.into());
         change(move |cx, dims| {
             let rank = dims.len();
@@ -73,11 +73,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with two dimensions replaced by their diagonal, shifted by `offset`, as the last dimension.
-    pub fn diagonal(
-        offset: impl Into<ArgFact>,
-        a: impl Into<ArgFact>,
-        b: impl Into<ArgFact>,
-    ) -> ResultShapes {
+    pub fn diagonal(offset: impl Into<ArgRef>, a: impl Into<ArgRef>, b: impl Into<ArgRef>) -> ResultShapes {
         let (offset, a, b) = (offset.into(), a.into(), b.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -107,11 +103,7 @@ impl ResultShapes {
 
     /// Windows of `size` elements of operand 0 along `dim`, `step` apart; the elements of a window are the last
     /// dimension.
-    pub fn windows(
-        dim: impl Into<ArgFact>,
-        size: impl Into<ArgFact>,
-        step: impl Into<ArgFact>,
-    ) -> ResultShapes {
+    pub fn windows(dim: impl Into<ArgRef>, size: impl Into<ArgRef>, step: impl Into<ArgRef>) -> ResultShapes {
         let (dim, size, step) = (dim.into(), size.into(), step.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -131,7 +123,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with one dimension split into the sizes of a list, one of which may be -1.
-    pub fn unflatten(dim: impl Into<ArgFact>, sizes: impl Into<ArgFact>) -> ResultShapes {
+    pub fn unflatten(dim: impl Into<ArgRef>, sizes: impl Into<ArgRef>) -> ResultShapes {
         let (dim, sizes) = (dim.into(), sizes.into());
         change(move |cx, mut dims| {
             let rank = dims.len();
@@ -154,7 +146,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with its dimensions in the order of a list argument.
-    pub fn permute(order: impl Into<ArgFact>) -> ResultShapes {
+    pub fn permute(order: impl Into<ArgRef>) -> ResultShapes {
         let order = order.into();
         change(move |cx, dims| {
             let Some(order) = cx.known_ints(order) else { return Some(cx.fresh_dims(dims.len())) };
@@ -166,7 +158,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with the sizes of a list argument, one of which may be -1: `view`, `reshape`.
-    pub fn reshape(size: impl Into<ArgFact>) -> ResultShapes {
+    pub fn reshape(size: impl Into<ArgRef>) -> ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
@@ -177,7 +169,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with the dimensions from `start` to `end` merged into one: `flatten`.
-    pub fn flatten(start: impl Into<ArgFact>, end: impl Into<ArgFact>) -> ResultShapes {
+    pub fn flatten(start: impl Into<ArgRef>, end: impl Into<ArgRef>) -> ResultShapes {
         let (start, end) = (start.into(), end.into());
         ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
@@ -199,7 +191,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 expanded to the sizes of a list argument, where -1 keeps a size.
-    pub fn expand(size: impl Into<ArgFact>) -> ResultShapes {
+    pub fn expand(size: impl Into<ArgRef>) -> ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
@@ -222,7 +214,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 without its dimensions of size 1; with `dim` (an integer or a list), only those among them.
-    pub fn squeeze(dim: Option<ArgFact>) -> ResultShapes {
+    pub fn squeeze(dim: Option<ArgRef>) -> ResultShapes {
         change(move |cx, dims| {
             let rank = dims.len();
             let chosen: Option<SmallVec<[usize; 4]>> = match dim {
@@ -250,7 +242,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 with a new dimension of size 1.
-    pub fn unsqueeze(dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn unsqueeze(dim: impl Into<ArgRef>) -> ResultShapes {
         let dim = dim.into();
         ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
@@ -264,7 +256,7 @@ impl ResultShapes {
     }
 
     /// Operand 0 at one index of a dimension, which is removed.
-    pub fn select(dim: impl Into<ArgFact>) -> ResultShapes {
+    pub fn select(dim: impl Into<ArgRef>) -> ResultShapes {
         let dim = dim.into();
         change(move |cx, mut dims| {
             let rank = dims.len().checked_sub(1)?;
@@ -278,17 +270,17 @@ impl ResultShapes {
 
     /// Operand 0 from `start` to `end` by `step` along a dimension.
     pub fn slice(
-        dim: impl Into<ArgFact>,
-        start: impl Into<ArgFact>,
-        end: impl Into<ArgFact>,
-        step: impl Into<ArgFact>,
+        dim: impl Into<ArgRef>,
+        start: impl Into<ArgRef>,
+        end: impl Into<ArgRef>,
+        step: impl Into<ArgRef>,
     ) -> ResultShapes {
         let (dim, start, end, step) = (dim.into(), start.into(), end.into(), step.into());
         change(move |cx, mut dims| {
             let Some(at) = cx.axis(dim, dims.len()) else {
                 return Some(cx.fresh_dims(dims.len()));
             };
-            let bound = |cx: &ShapeCx<'_>, arg: ArgFact, default: i64| {
+            let bound = |cx: &ShapeCx<'_>, arg: ArgRef, default: i64| {
                 if cx.is_none(arg) == Some(true) { Some(default) } else { cx.known_int(arg) }
             };
             let (from, to) = (bound(cx, start, 0), bound(cx, end, i64::MAX));
@@ -305,7 +297,7 @@ impl ResultShapes {
     }
 
     /// `length` elements of operand 0 along a dimension: `narrow`.
-    pub fn narrow(dim: impl Into<ArgFact>, length: impl Into<ArgFact>) -> ResultShapes {
+    pub fn narrow(dim: impl Into<ArgRef>, length: impl Into<ArgRef>) -> ResultShapes {
         let (dim, length) = (dim.into(), length.into());
         change(move |cx, mut dims| {
             let Some(at) = cx.axis(dim, dims.len()) else {
@@ -318,7 +310,7 @@ impl ResultShapes {
     }
 
     /// A tensor with the sizes of a list argument and arbitrary strides: `as_strided`.
-    pub fn strided(size: impl Into<ArgFact>) -> ResultShapes {
+    pub fn strided(size: impl Into<ArgRef>) -> ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(dims) = cx.ints(size) else { return Some(Fact::any_tensor()) };

@@ -11,11 +11,11 @@
 
 mod arbitrary;
 mod arguments;
-mod forecast;
+mod predict;
 mod watch;
 
 pub use arguments::{border, hostile, is_output, is_variant, sample};
-pub use forecast::{Forgetting, Prediction};
+pub use predict::{FactWeakener, Prediction};
 pub use watch::{Watched, watch, watch_partial};
 
 use crate::kernel::Kernel;

@@ -1,7 +1,7 @@
 //! Runs a program with the reference evaluator and compares each value with the fact that shape propagation computed
 //! for it.
 
-use super::forecast::Forgetting;
+use super::predict::FactWeakener;
 use crate::callees::Callees;
 use crate::error::ExecError;
 use crate::host::Host;
@@ -38,13 +38,12 @@ pub fn watch_partial(
     g: &mut Gen<'_>,
 ) -> Watched {
     let everything = g.one_in(3);
-    let mut forgetting = Forgetting::new(g);
+    let mut forgetting = FactWeakener::new(g);
     forgetting.symbols.note_types(graph);
-    let facts = args
-        .iter()
-        .map(|arg| if everything { Fact::of(arg) } else { forgetting.forget_facts(Fact::of(arg)) });
+    let facts =
+        args.iter().map(|arg| if everything { Fact::of(arg) } else { forgetting.weaken(Fact::of(arg)) });
     let facts = facts.collect();
-    let Forgetting { symbols, valuation, .. } = forgetting;
+    let FactWeakener { symbols, valuation, .. } = forgetting;
     let shapes = Shapes::with_symbols(graph, &AliasDb::new(graph), facts, symbols);
     follow(graph, &shapes, valuation, args, callees, host)
 }

@@ -82,7 +82,7 @@ fn zeros_like(value: &IValue) -> Result<IValue, KernelError> {
 }
 
 /// State of a call before its kernel runs.
-struct Before {
+struct PreCallState {
     args: Vec<IValue>,
     /// Tensors among the arguments, taken before the call because the call may remove elements from a list.
     read: Vec<Tensor>,
@@ -96,18 +96,18 @@ struct Before {
     notes: Vec<(Tensor, u64)>,
 }
 
-impl Before {
+impl PreCallState {
     fn new(
         tape: &Tape,
         schema: &FunctionSchema,
         op: OpId,
         args: &[IValue],
         generator: &Generator,
-    ) -> Result<Before, KernelError> {
+    ) -> Result<PreCallState, KernelError> {
         let mut edges = Vec::new();
         let arg_edges = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
         let derivative = tape.derivatives.of(op);
-        let mut before = Before {
+        let mut before = PreCallState {
             args: args.to_vec(),
             read: args.iter().flat_map(tensors_of).collect(),
             edges,
@@ -132,7 +132,7 @@ impl Before {
     }
 
     /// Returns the inputs of the formulas of all arguments that require a gradient.
-    fn wanted(&self) -> Vec<FormulaInput> {
+    fn required_inputs(&self) -> Vec<FormulaInput> {
         match self.derivative.as_deref() {
             Some(Derivative::Body { inputs, .. }) => inputs.clone(),
             Some(Derivative::Formulas(formulas)) => {
@@ -147,7 +147,7 @@ impl Before {
     }
 
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
-        for input in self.wanted() {
+        for input in self.required_inputs() {
             if let FormulaInput::Like(i) = input {
                 self.shapes.push((i, zeros_like(&self.args[i])?));
             }
@@ -169,7 +169,7 @@ impl Before {
             *version = tensor.version();
         }
         let mut saved = vec![IValue::None; results.len()];
-        for input in self.wanted() {
+        for input in self.required_inputs() {
             if let FormulaInput::Result(i) = input {
                 saved[i] = without_history(&results[i], &mut notes);
             }
@@ -212,7 +212,7 @@ pub(crate) fn call(
         return kernel.call(cx);
     };
     let generator = cx.host().rng().clone();
-    let before = Before::new(&tape, schema, op, cx.args(), &generator)?;
+    let before = PreCallState::new(&tape, schema, op, cx.args(), &generator)?;
     if before.derivative.as_deref() == Some(&Derivative::Constant) {
         return kernel.call(cx);
     }
@@ -234,7 +234,7 @@ pub(crate) fn call(
 /// # Errors
 /// Returns an input error if the written tensor is a leaf that requires a gradient, a view of such a leaf, or an `out`
 /// argument.
-fn check_target(before: &Before, schema: &FunctionSchema, target: usize) -> KernelResult {
+fn check_target(before: &PreCallState, schema: &FunctionSchema, target: usize) -> KernelResult {
     if schema.args[target].is_out() {
         return Err(KernelError::input(format!(
             "{}(): functions with out=... arguments don't support automatic differentiation, but one of the \
@@ -287,7 +287,7 @@ fn constant_results(derivative: Option<&Derivative>, results: usize) -> Vec<bool
     if constant.iter().all(|c| *c) { vec![false; results] } else { constant }
 }
 
-fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
+fn after(mut before: PreCallState, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
     let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
     let constant = constant_results(before.derivative.as_deref(), rets.len());
@@ -333,7 +333,7 @@ fn after(mut before: Before, op: OpId, schema: &FunctionSchema, rets: &[IValue])
 
 /// Records a call that wrote to one of its arguments.
 fn written(
-    mut before: Before,
+    mut before: PreCallState,
     op: OpId,
     schema: &FunctionSchema,
     target: usize,

@@ -6,14 +6,14 @@
 
 pub use flambeau_analysis::{
     AliasDb, Analyses, Analysis, AnalysisCx, AnalysisSet, CallGraph, ConstantOwner, Dominance, Dtype,
-    ErrorOrder, Exposure, LiveWriters, Liveness, MemorySet, Motion, MovePlan, NestedEffects, Obstacle,
+    ErrorOrder, Exposure, LiveWriters, Liveness, MemorySet, Motion, MoveError, MovePlan, NestedEffects,
     ResultShapes, STANDARD, Shapes, StandardAnalysis, Stats, Update, WriteOrder,
 };
 
 /// Rules for shapes and dtypes, and the facts that they take and return.
 pub mod shape {
     pub use flambeau_analysis::shape::{
-        ArgFact, Dim, Dims, Dtype, Expr, Fact, OperandFact, Range, ResultShapes, ShapeCx, Shapes, Strides,
+        ArgRef, Dim, Dims, Dtype, Expr, Fact, OperandFact, Range, ResultShapes, ShapeCx, Shapes, Strides,
         Symbols, TensorFact, axis, broadcast_dims, wrap,
     };
 }

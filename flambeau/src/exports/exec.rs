@@ -12,7 +12,8 @@ pub use flambeau_exec::{
 /// Tests of the claims that shape and dtype rules make about results.
 pub mod soundness {
     pub use flambeau_exec::soundness::{
-        FactTrial, Forgetting, Prediction, TrialCount, Watched, try_facts, try_operator, watch, watch_partial,
+        FactTrial, FactWeakener, Prediction, TrialCount, Watched, try_facts, try_operator, watch,
+        watch_partial,
     };
 }
 

@@ -5,7 +5,7 @@
 
 pub use flambeau_rewrite::{
     AlwaysView, BisectResult, Checks, Configure, ContainerOp, Control, Cost, EditPlan, Exactness, Log,
-    LogLevel, Manager, OnRequest, Pass, PassCx, PassEntry, PassError, PassLibrary, PassOptions, Patch,
+    LogLevel, Manager, OptInRules, Pass, PassCx, PassEntry, PassError, PassLibrary, PassOptions, Patch,
     Pipeline, PipelineError, PipelineReport, Planned, RewriteTrace, RuleLibrary, RuleSet, Rules, Schedule,
     TraceEvent, Vocabulary,
 };

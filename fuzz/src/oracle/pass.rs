@@ -22,7 +22,7 @@ use flambeau_exec::Fault;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::verify::verify_with;
 use flambeau_ir::{Graph, IValue};
-use flambeau_rewrite::control::{Control, Planted};
+use flambeau_rewrite::control::{Control, InjectedBug};
 use flambeau_rewrite::manager::{Checks, Manager};
 use flambeau_rewrite::pipeline::Pipeline;
 use flambeau_rewrite::rules::Exactness;
@@ -45,7 +45,7 @@ pub struct PassKeeps {
     /// Runs instead of the pipeline, which then only states the precision.
     function: Option<GraphFunction>,
     checks: Checks,
-    planted: Option<Planted>,
+    planted: Option<InjectedBug>,
 }
 
 impl PassKeeps {
@@ -75,7 +75,7 @@ impl PassKeeps {
 
     /// Plants a known bug, which the oracle must find.
     #[must_use]
-    pub fn planted(mut self, bug: Planted) -> Self {
+    pub fn planted(mut self, bug: InjectedBug) -> Self {
         self.planted = Some(bug);
         self
     }
@@ -92,7 +92,7 @@ impl PassKeeps {
         }
         let mut control = Control::new();
         if let Some(bug) = self.planted {
-            control = control.with_planted(bug);
+            control = control.with_injected_bug(bug);
         }
         let mut manager = Manager::new().checks(self.checks).unit(&case.unit);
         let report = manager.run_with(&mut graph, &self.pipeline, &mut Analyses::new(), &mut control);

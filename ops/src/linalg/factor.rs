@@ -11,7 +11,8 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{
-    Field, Lu, Matrix, Qr, batches, check_matrices, each, joined, joined_rows, lu, order_of, qr,
+    Field, Lu, Matrix, Qr, batches, check_matrices, lu, map_batch, order_of, qr, stack_matrices,
+    stack_row_major,
 };
 use flambeau_tensor::{Complex, DType, Tensor, dispatch};
 
@@ -23,12 +24,12 @@ fn lu_parts(x: &Tensor, op: &str, pivot: bool) -> Result<[Tensor; 3], KernelErro
     }
     dispatch!(wide, wide_dtype(x, Empty::Any, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
+        let factors: Vec<Lu<F>> = map_batch(&all, |_, a| lu(a.clone()));
         let pivots: Vec<i32> = factors.iter().flat_map(|f| f.pivots.iter().map(|p| *p as i32 + 1)).collect();
         let info: Vec<i32> = factors.iter().map(|f| f.info as i32).collect();
         let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
         Ok([
-            joined(&lead, (m, n), &packed, x.dtype())?,
+            stack_matrices(&lead, (m, n), &packed, x.dtype())?,
             integers(&lead, Some(m.min(n)), &pivots)?,
             integers(&lead, None, &info)?,
         ])
@@ -99,9 +100,9 @@ fn unpacked_as<F: Field>(packed: &Tensor, pivots: Option<&Tensor>) -> Several {
     }
     let dtype = packed.dtype();
     Ok(vec![
-        joined_rows(&lead, (m, m), &p, dtype)?,
-        joined_rows(&lead, (m, k), &l, dtype)?,
-        joined_rows(&lead, (k, n), &u, dtype)?,
+        stack_row_major(&lead, (m, m), &p, dtype)?,
+        stack_row_major(&lead, (m, k), &l, dtype)?,
+        stack_row_major(&lead, (k, n), &u, dtype)?,
     ])
 }
 
@@ -161,15 +162,15 @@ fn qr_of(x: &Tensor, mode: Mode) -> Several {
     dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.qr")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         check_matrices::<F>(&lead, m, rows)?;
-        let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
+        let factors: Vec<Qr<F>> = map_batch(&all, |_, a| qr(a.clone()));
         let r: Vec<Matrix<F>> = factors.iter().map(|f| f.upper(rows)).collect();
         let q = if mode == Mode::OnlyR {
             Tensor::zeros(&[0], x.dtype())?
         } else {
-            let q = each(&all, |i, _| factors[i].columns(rows));
-            joined(&lead, (m, rows), &q, x.dtype())?
+            let q = map_batch(&all, |i, _| factors[i].columns(rows));
+            stack_matrices(&lead, (m, rows), &q, x.dtype())?
         };
-        Ok(vec![q, joined(&lead, (rows, n), &r, x.dtype())?])
+        Ok(vec![q, stack_matrices(&lead, (rows, n), &r, x.dtype())?])
     })
 }
 
@@ -193,11 +194,11 @@ fn geqrf(cx: &KernelCx<'_>) -> Several {
     let (m, n) = matrix_sizes(x, "torch.geqrf")?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, "geqrf")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Qr<F>> = each(&all, |_, a| qr(a.clone()));
+        let factors: Vec<Qr<F>> = map_batch(&all, |_, a| qr(a.clone()));
         let tau: Vec<F> = factors.iter().flat_map(|f| f.tau.iter().copied()).collect();
         let packed: Vec<Matrix<F>> = factors.into_iter().map(|f| f.packed).collect();
         Ok(vec![
-            joined(&lead, (m, n), &packed, x.dtype())?,
+            stack_matrices(&lead, (m, n), &packed, x.dtype())?,
             super::numbers(&lead, Some(m.min(n)), &tau, x.dtype())?,
         ])
     })
@@ -244,7 +245,7 @@ fn householder(cx: &KernelCx<'_>) -> Computed {
     dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let q: Vec<Matrix<F>> = reflections((&lead, all), tau, op)?.iter().map(|f| f.columns(n)).collect();
-        Ok(joined(&lead, (m, n), &q, x.dtype())?)
+        Ok(stack_matrices(&lead, (m, n), &q, x.dtype())?)
     })
 }
 
@@ -292,7 +293,7 @@ fn ormqr(cx: &KernelCx<'_>) -> Computed {
             f.apply(&mut c, adjoint == left);
             products.push(if left { c } else { c.adjoint() });
         }
-        Ok(joined(&lead, (m, n), &products, x.dtype())?)
+        Ok(stack_matrices(&lead, (m, n), &products, x.dtype())?)
     })
 }
 

@@ -5,7 +5,7 @@ use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::KernelCx;
 use flambeau_ir::OpDef;
-use flambeau_tensor::linalg::{batches, each, exponential, joined_rows};
+use flambeau_tensor::linalg::{batches, exponential, map_batch, stack_row_major};
 use flambeau_tensor::{DType, dispatch};
 
 fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
@@ -16,8 +16,8 @@ fn matrix_exp(cx: &KernelCx<'_>) -> Computed {
     let n = square(x, "linalg.matrix_exp")?;
     dispatch!(wide, wide_dtype(&wide, Empty::Refused, "linalg.matrix_exp")?, "linalg", F => {
         let (lead, all) = batches::<F>(&wide)?;
-        let all = each(&all, |_, a| exponential(a));
-        Ok(joined_rows(&lead, (n, n), &all, x.dtype())?)
+        let all = map_batch(&all, |_, a| exponential(a));
+        Ok(stack_row_major(&lead, (n, n), &all, x.dtype())?)
     })
 }
 

@@ -7,7 +7,7 @@ use crate::support::{Several, op, total};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Matrix, batches, check_matrices, each, joined, svd};
+use flambeau_tensor::linalg::{Field, Matrix, batches, check_matrices, map_batch, stack_matrices, svd};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// `(A, B, rcond, driver)`: returns the minimum-norm solutions, residuals of unique solutions, ranks, and singular
@@ -44,7 +44,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         let (matrices, rights) = (batches::<F>(&a)?.1, batches::<F>(&right)?.1);
         check_matrices::<F>(&lead, m.max(n), cols)?;
         let (mut solutions, mut residuals, mut ranks, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let found = each(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
+        let found = map_batch(&matrices, |_, a| svd(a, false, f64::EPSILON / 2.0));
         // `gels` has no rank detection: it uses all singular values and requires full rank.
         let (k, whole) = (m.min(n), driver == b"gels");
         let unreadable = |m: &Matrix<F>| m.data.iter().any(|x| x.size1().is_nan());
@@ -81,7 +81,7 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
         let full = ranks.iter().all(|&r| r as usize == n);
         let real = a.dtype().to_real();
         let empty = |dtype| Tensor::zeros(&[0], dtype);
-        let solution = joined(&lead, (m.max(n), cols), &solutions, a.dtype())?.narrow(-2, 0, n as i64)?;
+        let solution = stack_matrices(&lead, (m.max(n), cols), &solutions, a.dtype())?.narrow(-2, 0, n as i64)?;
         let with_residuals = m > n && driver != b"gelsy" && full;
         let with_rank = !whole;
         let with_values = driver == b"gelsd" || driver == b"gelss";

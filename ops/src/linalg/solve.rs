@@ -9,7 +9,7 @@ use flambeau_analysis::shape::{Dims, wrap};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, each, joined, joined_rows, lu};
+use flambeau_tensor::linalg::{Field, Lu, Matrix, batches, lu, map_batch, stack_matrices, stack_row_major};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// Returns an error that names the first singular matrix of a batch.
@@ -65,8 +65,8 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         let numbers = Tensor::from_vec((0..matrices.len() as i64).collect(), &lead)?;
         let numbers = numbers.expand(&all)?.to_vec::<i64>()?;
         // X A = B is the transpose of A^T X^T = B^T.
-        let factors: Vec<Lu<F>> = each(&matrices, |_, a| lu(if left { a.clone() } else { a.transpose() }));
-        let results = each(&rights, |i, b| {
+        let factors: Vec<Lu<F>> = map_batch(&matrices, |_, a| lu(if left { a.clone() } else { a.transpose() }));
+        let results = map_batch(&rights, |i, b| {
             let f = &factors[numbers[i] as usize];
             if left { f.solve(b, false) } else { f.solve(&b.transpose(), false).transpose() }
         });
@@ -76,12 +76,12 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
             info.push(f.info as i32);
             packed.push(f.packed);
         }
-        let join = if left { joined } else { joined_rows };
+        let join = if left { stack_matrices } else { stack_row_major };
         let result = join(&all, (rows, cols), &results, a.dtype())?;
         Ok(Solved {
             // Batched vectors have the layout of matrix rows.
             result: if vector { by_columns(&result.squeeze(&[-1])?)? } else { result },
-            packed: joined(&lead, (n, n), &packed, a.dtype())?,
+            packed: stack_matrices(&lead, (n, n), &packed, a.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
             lead: lead.to_vec(),
             info,
@@ -120,10 +120,10 @@ fn inverses(x: &Tensor, op: &str) -> Result<(Tensor, Vec<i32>), KernelError> {
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
+        let factors: Vec<Lu<F>> = map_batch(&all, |_, a| lu(a.clone()));
         let info = factors.iter().map(|f| f.info as i32).collect();
-        let inverses = each(&all, |i, _| factors[i].solve(&Matrix::identity(n, n), false));
-        Ok((joined(&lead, (n, n), &inverses, x.dtype())?, info))
+        let inverses = map_batch(&all, |i, _| factors[i].solve(&Matrix::identity(n, n), false));
+        Ok((stack_matrices(&lead, (n, n), &inverses, x.dtype())?, info))
     })
 }
 
@@ -173,13 +173,13 @@ fn with_factors(packed: &Tensor, pivots: &Tensor, b: &Tensor, left: bool, adjoin
     }
     dispatch!(wide, wide_dtype(&b, Empty::Refused, op)?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&packed)?.1, batches::<F>(&b)?.1);
-        let all = each(&factors, |i, packed| {
+        let all = map_batch(&factors, |i, packed| {
             let own = pivots[i * n..(i + 1) * n].iter().map(|&p| p as usize - 1).collect();
             let (f, b) = (Lu { packed: packed.clone(), pivots: own, info: 0 }, &rights[i]);
             // X A = B is the adjoint of A* X* = B*.
             if left { f.solve(b, adjoint) } else { f.solve(&b.adjoint(), !adjoint).adjoint() }
         });
-        let join = if left { joined } else { joined_rows };
+        let join = if left { stack_matrices } else { stack_row_major };
         Ok(join(&lead, (rows, cols), &all, b.dtype())?)
     })
 }
@@ -207,7 +207,7 @@ fn determinants(x: &Tensor, op: &str, empty: Empty) -> Result<Determinants, Kern
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, empty, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors: Vec<Lu<F>> = each(&all, |_, a| lu(a.clone()));
+        let factors: Vec<Lu<F>> = map_batch(&all, |_, a| lu(a.clone()));
         let values: Vec<F> = factors.iter().map(Lu::determinant).collect();
         let logs: Vec<(F, f64)> = factors.iter().map(Lu::log_determinant).collect();
         let signs: Vec<F> = logs.iter().map(|l| l.0).collect();
@@ -218,7 +218,7 @@ fn determinants(x: &Tensor, op: &str, empty: Empty) -> Result<Determinants, Kern
             value: numbers(&lead, None, &values, x.dtype())?,
             sign: numbers(&lead, None, &signs, x.dtype())?,
             log: numbers(&lead, None, &sizes, x.dtype().to_real())?,
-            packed: joined(&lead, (n, n), &packed, x.dtype())?,
+            packed: stack_matrices(&lead, (n, n), &packed, x.dtype())?,
             pivots: integers(&lead, Some(n), &pivots)?,
         })
     })
@@ -249,7 +249,7 @@ fn logdet(cx: &KernelCx<'_>) -> Computed {
     square(x, "logdet")?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, "logdet")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let values: Vec<F> = each(&all, |_, a| {
+        let values: Vec<F> = map_batch(&all, |_, a| {
             let (sign, log) = lu(a.clone()).log_determinant();
             let angle = sign.im().atan2(sign.re());
             if x.dtype().is_complex() {

@@ -11,7 +11,8 @@ use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::linalg::{
-    Field, Matrix, batches, check_matrices, each, eig, eigh, joined, joined_rows, lu, precision, svd,
+    Field, Matrix, batches, check_matrices, eig, eigh, lu, map_batch, precision, stack_matrices,
+    stack_row_major, svd,
 };
 use flambeau_tensor::{Complex, DType, Scalar, Tensor, dispatch};
 
@@ -28,7 +29,7 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
         let side = if full { m.max(n) } else { k };
         check_matrices::<F>(&lead, side, side)?;
         let (mut left, mut values, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        let found = each(&all, |_, a| {
+        let found = map_batch(&all, |_, a| {
             if a.data.iter().any(|x| x.size().is_nan()) {
                 None
             } else if is_finite(a) {
@@ -51,9 +52,9 @@ fn svd_parts(x: &Tensor, op: &str, full: bool, precision: f64) -> Result<[Tensor
         }
         let (rows, cols) = if full { (m, n) } else { (k, k) };
         Ok([
-            joined(&lead, (m, rows), &left, x.dtype())?,
+            stack_matrices(&lead, (m, rows), &left, x.dtype())?,
             numbers(&lead, Some(k), &values, x.dtype().to_real())?,
-            joined(&lead, (cols, n), &right, x.dtype())?,
+            stack_matrices(&lead, (cols, n), &right, x.dtype())?,
         ])
     })
 }
@@ -112,7 +113,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
         let (lead, all) = batches::<F>(&vh)?;
         let (rows, cols) = matrix_sizes(&vh, "svd")?;
         let all: Vec<Matrix<F>> = all.iter().map(Matrix::adjoint).collect();
-        Ok::<_, KernelError>(joined_rows(&lead, (cols, rows), &all, x.dtype())?)
+        Ok::<_, KernelError>(stack_row_major(&lead, (cols, rows), &all, x.dtype())?)
     })?;
     Ok(vec![u, s, v])
 }
@@ -128,7 +129,7 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
     dispatch!(wide, wide_dtype(x, Empty::Any, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut vectors) = (Vec::new(), Vec::new());
-        let found = each(&all, |_, a| {
+        let found = map_batch(&all, |_, a| {
             // The other triangle is not read.
             let read = |i: usize, j: usize| if upper { i <= j } else { i >= j };
             if (0..n).all(|i| (0..n).all(|j| !read(i, j) || a[(i, j)].size().is_finite())) {
@@ -150,7 +151,7 @@ fn hermitian_parts(x: &Tensor, op: &str, upper: bool) -> Result<(Tensor, Tensor)
         }
         Ok((
             numbers(&lead, Some(n), &values, x.dtype().to_real())?,
-            joined(&lead, (n, n), &vectors, x.dtype())?,
+            stack_matrices(&lead, (n, n), &vectors, x.dtype())?,
         ))
     })
 }
@@ -191,7 +192,7 @@ fn eig_parts(x: &Tensor, op: &str, vectors: bool) -> Result<(Tensor, Tensor), Ke
         let (lead, all) = batches::<F>(x)?;
         let (mut values, mut bases) = (Vec::new(), Vec::new());
         let nan = Complex::new(f64::NAN, f64::NAN);
-        let found = each(&all, |_, a| {
+        let found = map_batch(&all, |_, a| {
             if vectors || is_finite(a) { eig(a, precision(x.dtype())) } else { Some((vec![nan; n], unknown(n, n))) }
         });
         for found in found {
@@ -201,7 +202,7 @@ fn eig_parts(x: &Tensor, op: &str, vectors: bool) -> Result<(Tensor, Tensor), Ke
             values.extend(own);
             bases.push(columns);
         }
-        Ok((numbers(&lead, Some(n), &values, dtype)?, joined(&lead, (n, n), &bases, dtype)?))
+        Ok((numbers(&lead, Some(n), &values, dtype)?, stack_matrices(&lead, (n, n), &bases, dtype)?))
     })
 }
 
@@ -349,7 +350,7 @@ fn pinv_of(x: &Tensor, limits: &RankTolerance, hermitian: bool) -> Computed {
     let x = &super::expanded(x, &limits.lead)?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let inverses: Result<Vec<Matrix<F>>, KernelError> = each(&all, |i, a| {
+        let inverses: Result<Vec<Matrix<F>>, KernelError> = map_batch(&all, |i, a| {
             let found = if hermitian {
                 eigh(a, false, EXACT).map(|(values, vectors)| (vectors.clone(), values, vectors.adjoint()))
             } else {
@@ -363,7 +364,7 @@ fn pinv_of(x: &Tensor, limits: &RankTolerance, hermitian: bool) -> Computed {
         })
         .into_iter()
         .collect();
-        Ok(joined_rows(&lead, (n, m), &inverses?, x.dtype())?)
+        Ok(stack_row_major(&lead, (n, m), &inverses?, x.dtype())?)
     })
 }
 
@@ -437,11 +438,11 @@ fn regular_inverse(x: &Tensor) -> Computed {
     let n = square(x, "linalg.cond")?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, "linalg.cond")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let all = each(&all, |_, a| {
+        let all = map_batch(&all, |_, a| {
             let f = lu(a.clone());
             if f.info > 0 { Matrix::from_fn(n, n, |_, _| F::real(f64::NAN)) } else { f.solve(&Matrix::identity(n, n), false) }
         });
-        Ok(joined(&lead, (n, n), &all, x.dtype())?)
+        Ok(stack_matrices(&lead, (n, n), &all, x.dtype())?)
     })
 }
 

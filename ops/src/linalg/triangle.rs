@@ -8,7 +8,9 @@ use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{Matrix, batches, cholesky, each, joined, ldl, ldl_solve, triangular};
+use flambeau_tensor::linalg::{
+    Matrix, batches, cholesky, ldl, ldl_solve, map_batch, stack_matrices, triangular,
+};
 use flambeau_tensor::{DType, Tensor, dispatch};
 
 /// Returns the factors of a batch, and for each the order of the first minor that is not positive.
@@ -21,13 +23,13 @@ fn cholesky_parts(
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, empty, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let (factors, info): (Vec<_>, _) = each(&all, |_, a| {
+        let (factors, info): (Vec<_>, _) = map_batch(&all, |_, a| {
             let (l, failed) = cholesky(&lower_of(a, upper));
             (lower_of(&l, upper), failed as i32)
         })
         .into_iter()
         .unzip();
-        Ok((joined(&lead, (n, n), &factors, x.dtype())?, info))
+        Ok((stack_matrices(&lead, (n, n), &factors, x.dtype())?, info))
     })
 }
 
@@ -79,13 +81,13 @@ fn cholesky_solve(cx: &KernelCx<'_>) -> Computed {
     let (lead, l, b) = together(l, b)?;
     dispatch!(wide, wide_dtype(&b, Empty::Refused, "cholesky_solve")?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&l)?.1, batches::<F>(&b)?.1);
-        let all = each(&factors, |i, l| {
+        let all = map_batch(&factors, |i, l| {
             let (l, mut x) = (lower_of(l, upper), rights[i].clone());
             triangular(&l, &mut x, false, false);
             triangular(&l.adjoint(), &mut x, true, false);
             x
         });
-        Ok(joined(&lead, (n, cols), &all, b.dtype())?)
+        Ok(stack_matrices(&lead, (n, cols), &all, b.dtype())?)
     })
 }
 
@@ -105,14 +107,14 @@ fn cholesky_inverse(cx: &KernelCx<'_>) -> Computed {
                 )));
             }
         }
-        let all = each(&factors, |_, l| {
+        let all = map_batch(&factors, |_, l| {
             let l = lower_of(l, upper);
             let mut x = Matrix::identity(n, n);
             triangular(&l, &mut x, false, false);
             triangular(&l.adjoint(), &mut x, true, false);
             x
         });
-        Ok(joined(&lead, (n, n), &all, l.dtype())?)
+        Ok(stack_matrices(&lead, (n, n), &all, l.dtype())?)
     })
 }
 
@@ -121,7 +123,7 @@ fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], Kerne
     let n = square(x, op)?;
     dispatch!(wide, wide_dtype(x, Empty::HalfPrecision, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
-        let factors = each(&all, |_, a| {
+        let factors = map_batch(&all, |_, a| {
             let lower = Matrix::from_fn(n, n, |i, j| if j <= i { a[(i, j)] } else { flambeau_tensor::Element::ZERO });
             ldl(lower, hermitian && x.dtype().is_complex())
         });
@@ -132,7 +134,7 @@ fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], Kerne
             packed.push(f.packed);
         }
         Ok([
-            joined(&lead, (n, n), &packed, x.dtype())?,
+            stack_matrices(&lead, (n, n), &packed, x.dtype())?,
             integers(&lead, Some(n), &pivots)?,
             integers(&lead, None, &info)?,
         ])
@@ -182,12 +184,12 @@ fn solve_ldl(cx: &KernelCx<'_>) -> Computed {
     let pivots = pivots.expand(&pivot_sizes)?.to_vec::<i32>()?;
     dispatch!(wide, wide_dtype(b, Empty::Refused, op)?, "linalg", F => {
         let (factors, rights) = (batches::<F>(&factors)?.1, batches::<F>(&rights)?.1);
-        let all = each(&factors, |i, f| {
+        let all = map_batch(&factors, |i, f| {
             let mut x = rights[i].clone();
             ldl_solve(f, &pivots[i * n..(i + 1) * n], &mut x, hermitian && b.dtype().is_complex());
             x
         });
-        Ok(joined(&lead, (n, cols), &all, b.dtype())?)
+        Ok(stack_matrices(&lead, (n, cols), &all, b.dtype())?)
     })
 }
 
@@ -217,7 +219,7 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
     let (lead, a, b) = together(a, b)?;
     dispatch!(wide, wide_dtype(&b, Empty::Refused, op)?, "linalg", F => {
         let (triangles, rights) = (batches::<F>(&a)?.1, batches::<F>(&b)?.1);
-        let all = each(&triangles, |i, t| {
+        let all = map_batch(&triangles, |i, t| {
             // X A = B is the transpose of A^T X^T = B^T.
             if how.left {
                 let mut x = rights[i].clone();
@@ -229,7 +231,7 @@ fn solved(a: &Tensor, b: &Tensor, how: &Triangular, op: &str) -> Computed {
                 x.transpose()
             }
         });
-        Ok(joined(&lead, (rows, cols), &all, b.dtype())?)
+        Ok(stack_matrices(&lead, (rows, cols), &all, b.dtype())?)
     })
 }
 

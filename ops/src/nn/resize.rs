@@ -5,7 +5,7 @@
 
 use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, op};
-use flambeau_analysis::shape::{ArgFact, Dims, ShapeCx};
+use flambeau_analysis::shape::{ArgRef, Dims, ShapeCx};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
@@ -357,7 +357,7 @@ fn requested_sizes_shape(space: Option<usize>, sizes: usize, scales: usize) -> R
 }
 
 /// Returns known sizes multiplied by known scales.
-fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: ArgFact) -> Option<Dims> {
+fn scaled_dims(cx: &ShapeCx<'_>, space: usize, scales: ArgRef) -> Option<Dims> {
     let scales = cx.constant(scales).and_then(|value| match value {
         IValue::List(list) => list.to_vec().iter().map(|s| Some(s.as_scalar()?.to_f64())).collect(),
         one => Some(vec![one.as_scalar()?.to_f64()]),

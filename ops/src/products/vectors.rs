@@ -11,7 +11,7 @@ use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::linalg::{batches, joined, lu};
+use flambeau_tensor::linalg::{batches, lu, stack_matrices};
 use flambeau_tensor::loops::unary;
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch, matmul, reduce, wrap_dim};
@@ -326,7 +326,7 @@ fn inverse(x: &Tensor, side: usize) -> Computed {
             }
             inverses.push(f.solve(&flambeau_tensor::linalg::Matrix::identity(side, side), false));
         }
-        Ok(joined(&lead, (side, side), &inverses, x.dtype())?)
+        Ok(stack_matrices(&lead, (side, side), &inverses, x.dtype())?)
     })
 }
 

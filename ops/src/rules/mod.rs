@@ -8,7 +8,7 @@ mod channels;
 use flambeau_ir::{RegistryBuilder, ScalarOverload};
 use flambeau_rewrite::facets::ChunkOp;
 use flambeau_rewrite::facets::OpRole;
-use flambeau_rewrite::{AlwaysView, ContainerOp, Cost, OnRequest, Rules};
+use flambeau_rewrite::{AlwaysView, ContainerOp, Cost, OptInRules, Rules};
 
 /// Adds rules, roles and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
@@ -18,7 +18,7 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
         .facet("aten::mm", Rules::file("products.rules", include_str!("products.rules")))
         .facet("aten::mul.int", Rules::file("scalars.rules", include_str!("scalars.rules")))
         .facet("aten::dim", Rules::file("questions.rules", include_str!("questions.rules")))
-        .facet("aten::addmm", OnRequest(Rules::file("forms.rules", include_str!("forms.rules"))))
+        .facet("aten::addmm", OptInRules(Rules::file("forms.rules", include_str!("forms.rules"))))
         .facet("aten::chunk", ChunkOp);
     channels::add(builder);
     for (op, role) in ROLES {

@@ -15,7 +15,7 @@ mod window;
 
 pub use saturate::{SaturationLimits, StopReason};
 
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::log::LogLevel;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::Patch;
@@ -78,7 +78,7 @@ impl Pass for Saturate {
         let registry = cx.registry();
         let compiled = self.select.rules(&registry)?;
         let rules = &compiled.rules;
-        let ignore_conditions = cx.planted() == Planted::RulesWithoutConditions;
+        let ignore_conditions = cx.injected_bug() == InjectedBug::RulesWithoutConditions;
         let (tracing, deadline) = (cx.is_tracing(), cx.deadline());
         deadline.check()?;
         let mut counts = vec![0u64; rules.rules().len()];

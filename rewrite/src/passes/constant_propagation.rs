@@ -10,7 +10,7 @@
 //! the end.
 
 use super::dce::Dce;
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::deadline::Deadline;
 use crate::log::LogLevel;
 use crate::memory;
@@ -55,7 +55,7 @@ impl Pass for ConstantPropagation {
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let (fold_random, deadline) = (cx.planted() == Planted::FoldsRandom, cx.deadline());
+        let (fold_random, deadline) = (cx.injected_bug() == InjectedBug::FoldsRandom, cx.deadline());
         deadline.check()?;
         let (graph, db) = cx.with::<AliasDb>();
         let mut search = Search {
@@ -415,7 +415,7 @@ fn constant_type(value: &IValue, declared: Type) -> Type {
 
 #[cfg(test)]
 mod tests {
-    use crate::control::{Control, Planted};
+    use crate::control::{Control, InjectedBug};
     use crate::testing::{assert_passes, run_with, toy};
 
     #[test]
@@ -472,7 +472,7 @@ mod tests {
 ";
         let after = run_with(&toy(), "constant_propagation", text, Control::new()).to_string();
         assert!(after.contains("toy::rand") && after.matches("toy::zeros").count() == 2, "{after}");
-        let planted = Control::new().with_planted(Planted::FoldsRandom);
+        let planted = Control::new().with_injected_bug(InjectedBug::FoldsRandom);
         let inner = "graph():
   %1 : int = prim::Constant[value=2]()
   %l : int[] = prim::ListConstruct(%1, %1)

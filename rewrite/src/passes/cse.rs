@@ -8,7 +8,7 @@
 //! are made. A node is visible in nested blocks, but not the other way round: the table entries of a block are removed
 //! at its end.
 
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
@@ -29,7 +29,7 @@ impl Pass for Cse {
     const DOC: &'static str = "Merges nodes that compute the same values.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let ignore_writers = cx.planted() == Planted::CseIgnoresWriters;
+        let ignore_writers = cx.injected_bug() == InjectedBug::CseIgnoresWriters;
         // In a graph without writers, the alias analysis is needed only if there is something to merge.
         let plan = match Search::new(cx.graph(), None, ignore_writers).run() {
             Some(plan) => plan,

@@ -6,7 +6,7 @@
 //!
 //! A graph without writers needs no alias analysis.
 
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::{AliasDb, LiveWriters};
@@ -34,7 +34,7 @@ impl Pass for Dce {
     const DOC: &'static str = "Removes nodes whose results are unused and that have no side effects.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
-        let drop_writes = cx.planted() == Planted::DceDropsWrites;
+        let drop_writes = cx.injected_bug() == InjectedBug::DceDropsWrites;
         let mut marker = MarkLive::new(cx.graph());
         let writers = roots(&mut marker, cx.graph(), self.side_effects);
         marker.propagate();

@@ -73,13 +73,13 @@ impl Pass for FoldChannels {
         let (mut editor, mut fuel) = cx.edit_fuelled();
         let mut assumed = Some(assumed);
         for fold in folds {
-            if fold.rank == Known::No {
+            if fold.rank == RankStatus::No {
                 continue;
             }
             if !fuel.take("fold", editor.graph(), fold.affine) {
                 break;
             }
-            if fold.rank == Known::ByInputs {
+            if fold.rank == RankStatus::ByInputs {
                 for (input, rank) in assumed.take().into_iter().flatten() {
                     let root = editor.graph().root();
                     check_rank(&mut editor, At::start(root), (input, rank), (ranks, differs));
@@ -93,7 +93,7 @@ impl Pass for FoldChannels {
 
 /// Why the result of the linear operator is known to have the rank of the weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Known {
+enum RankStatus {
     No,
     Yes,
     /// From checks of the graph's inputs.
@@ -109,7 +109,7 @@ struct Fold {
     of: ChannelLinear,
     weight: Tensor,
     bias: Tensor,
-    rank: Known,
+    rank: RankStatus,
 }
 
 impl Fold {
@@ -122,7 +122,7 @@ impl Fold {
         let (old, new) = (graph.result(self.affine, 0), graph.result(self.linear, 0));
         let (input, rank) = (graph.operand(self.linear, 0), self.required_rank());
         let loc = graph.loc(self.linear);
-        if self.rank == Known::ByCheck {
+        if self.rank == RankStatus::ByCheck {
             check_rank(editor, At::before(self.linear), (input, rank), checks);
         }
         editor.at(At::before(self.linear)).loc(loc);
@@ -208,7 +208,7 @@ impl Candidates<'_> {
         }
         let bias: Vec<f64> = bias.iter().zip(&pairs).map(|(b, (scale, shift))| b * scale + shift).collect();
         let bias = of_dtype(bias, &[pairs.len() as i64], dtype)?;
-        Some(Fold { linear, affine, of, weight: folded, bias, rank: Known::No })
+        Some(Fold { linear, affine, of, weight: folded, bias, rank: RankStatus::No })
     }
 }
 
@@ -292,11 +292,11 @@ impl RankEvidence<'_> {
         for fold in &mut *folds {
             let checked = || self.is_checked(&checks, fold);
             fold.rank = match rank_of(shapes, fold) {
-                Some(rank) if rank != fold.required_rank() => Known::No,
-                Some(_) => Known::Yes,
-                None if checked() => Known::Yes,
-                None if fold.of.batched && self.batched => Known::ByCheck,
-                None => Known::No,
+                Some(rank) if rank != fold.required_rank() => RankStatus::No,
+                Some(_) => RankStatus::Yes,
+                None if checked() => RankStatus::Yes,
+                None if fold.of.batched && self.batched => RankStatus::ByCheck,
+                None => RankStatus::No,
             };
         }
         let inputs = self.assumable(folds);
@@ -309,8 +309,8 @@ impl RankEvidence<'_> {
         });
         let assuming = Shapes::with_inputs(self.graph, db, facts.collect());
         for fold in &mut *folds {
-            if fold.rank == Known::ByCheck && rank_of(&assuming, fold) == Some(fold.required_rank()) {
-                fold.rank = Known::ByInputs;
+            if fold.rank == RankStatus::ByCheck && rank_of(&assuming, fold) == Some(fold.required_rank()) {
+                fold.rank = RankStatus::ByInputs;
             }
         }
         inputs
@@ -320,7 +320,7 @@ impl RankEvidence<'_> {
     fn assumable(&self, folds: &[Fold]) -> Vec<(ValueId, usize)> {
         let root = self.graph.root();
         let mut found: Vec<(ValueId, usize)> = Vec::new();
-        for fold in folds.iter().filter(|f| f.rank == Known::ByCheck) {
+        for fold in folds.iter().filter(|f| f.rank == RankStatus::ByCheck) {
             let input = self.graph.operand(fold.linear, 0);
             let is_input = self.graph.def(input) == self.graph.param(root);
             let certain = is_input && self.graph.parent(fold.linear) == root;

@@ -3,7 +3,7 @@
 //! Also handles `prim::If` and `prim::Loop`: if all sources of a tuple result are `prim::TupleConstruct`, the result is
 //! split into one result per element; tuple constants count as constructed if another source is. Tuples that enter or leave the graph, or are operands of other nodes, stay.
 
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::{At, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 
@@ -33,7 +33,7 @@ pub(super) enum Extent {
 
 /// Lowers tuple accesses and splits results.
 pub(super) fn lower(cx: &mut PassCx<'_>, extent: Extent) {
-    let shift = usize::from(cx.planted() == Planted::TupleOffByOne);
+    let shift = usize::from(cx.injected_bug() == InjectedBug::TupleOffByOne);
     let graph = cx.graph();
     // Inner nodes first: lowering the tuples of a branch exposes its elements to the enclosing nodes.
     let work: Vec<NodeId> = graph.nodes_deep().filter(|&n| is_candidate(graph, n)).collect();

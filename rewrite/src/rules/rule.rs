@@ -9,7 +9,7 @@ use super::parse::{ConditionArg, Exactness, RuleAst, RuleCondition, RuleExpr, Ru
 use super::vocabulary::{ComputeFn, ConditionFn, TermFact, Vocabulary};
 #[cfg(feature = "egraph")]
 use crate::egraph::saturate::Matchers;
-use crate::facets::{OnRequest, Rules};
+use crate::facets::{OptInRules, Rules};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::types::{NoClasses, TypeKind, is_subtype, parse_ir_type};
 use flambeau_ir::{Attr, Diagnostic, Fault, IValue, OpId, Registry, Source, Symbol, Type};
@@ -128,13 +128,13 @@ impl RuleSet {
         Self::from_texts(column.iter().map(|(_, rules)| rules), registry, vocabulary)
     }
 
-    /// Creates the set of the rules that apply only if a pipeline names them: the [`OnRequest`] facet, in order of
+    /// Creates the set of the rules that apply only if a pipeline names them: the [`OptInRules`] facet, in order of
     /// registry rows.
     ///
     /// # Errors
     /// Returns all diagnostics of their texts.
     pub fn on_request(registry: &Registry, vocabulary: &Vocabulary) -> Result<Self, Vec<Diagnostic>> {
-        let column = registry.column::<OnRequest>();
+        let column = registry.column::<OptInRules>();
         Self::from_texts(column.iter().map(|(_, rules)| &rules.0), registry, vocabulary)
     }
 

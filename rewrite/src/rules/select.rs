@@ -222,7 +222,7 @@ fn by_root(rules: &RuleSet) -> InstancesByRoot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facets::{OnRequest, Rules};
+    use crate::facets::{OptInRules, Rules};
     use flambeau_ir::{OpDef, RegistryBuilder};
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         let mut builder = RegistryBuilder::new();
         builder.add([OpDef::new("mine::f(Tensor self) -> Tensor")
             .with(Rules::text("use mine\nrule a [exact]: stated(%x) => %x\n"))
-            .with(OnRequest(Rules::text("use mine\nrule b [exact]: requested(%x) => %x\n")))]);
+            .with(OptInRules(Rules::text("use mine\nrule b [exact]: requested(%x) => %x\n")))]);
         let registry = builder.build().unwrap();
         let mut book = RuleLibrary::new();
         book.add(Source::new("book.rules", "use mine\nrule c [exact]: added(%x) => %x\n"));

@@ -1,8 +1,8 @@
 //! Checks that no rewrite observably changes which values share memory, or which are one tensor object. The engine
 //! imposes this condition on every rewrite; rules do not state it.
 //!
-//! The memory of a value is described by its *bases*: the values and planned nodes that created memory which the value
-//! may be or hold. A sum has itself as its only base, a transposed view has the bases of its operand, and the result of
+//! The memory of a value is described by its *bases*, the set of its allocation sites: the values and planned nodes that
+//! created memory which the value may be or contain. A sum has itself as its only base, a transposed view has the bases of its operand, and the result of
 //! an operator that may copy (`reshape`, `contiguous`, a list) has itself and those of its operands. Two values may
 //! share memory if they have a common base. The result of a branch has the bases of the values that it selects from, a
 //! value that a loop carries those of its initial and its next value. A rewrite that replaces `old` by `new` changes the relation of `old` to
@@ -10,7 +10,7 @@
 //! PyTorch's `safeToChangeAliasingRelationship`: no writes, and at most one of the two reaches the caller.
 //!
 //! The alias analysis answers for values of the original program, and rewrites of one plan build on each other. So
-//! [`Sharing`] records the replacement of each value and, for each base, the exposure of the values that joined it.
+//! [`Sharing`] records the replacement of each value and, for each base, the exposure of the values that replacements added to its alias set.
 //!
 //! Whether an operator that may copy does copy is not known here. If one is the root of either side of a rule, the
 //! random trial of rules ([`super::trial`]) compares which variables share memory with the results.
@@ -33,20 +33,20 @@ pub(crate) type Bases = SmallVec<[Planned; 2]>;
 /// is not replaced.
 const MAX_CHAIN: usize = 1_000;
 
-/// Maximum number of uses that are visited to find out whether an object leaves the graph.
+/// Maximum number of uses that are visited to find out whether an object escapes the graph.
 const MAX_USES: usize = 64;
 
 pub(crate) struct Sharing<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
     /// The replacement of each replaced value, with its bases.
-    becomes: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
+    replacement_of: HashMap<ValueId, (Planned, Bases), FxBuildHasher>,
     /// The bases of planned nodes, if known.
     planned: HashMap<Planned, Option<Bases>, FxBuildHasher>,
     /// For each base, the exposure of the values that newly share its memory.
-    joined: HashMap<Planned, Exposure, FxBuildHasher>,
-    /// Replacements of values whose object leaves the graph.
-    leaving: HashSet<Planned, FxBuildHasher>,
+    exposure_of_base: HashMap<Planned, Exposure, FxBuildHasher>,
+    /// Replacements of values whose object escapes the graph.
+    escaping: HashSet<Planned, FxBuildHasher>,
 }
 
 impl<'a> Sharing<'a> {
@@ -54,16 +54,16 @@ impl<'a> Sharing<'a> {
         Sharing {
             graph,
             db,
-            becomes: HashMap::default(),
+            replacement_of: HashMap::default(),
             planned: HashMap::default(),
-            joined: HashMap::default(),
-            leaving: HashSet::default(),
+            exposure_of_base: HashMap::default(),
+            escaping: HashSet::default(),
         }
     }
 
     /// The value of the plan that replaces a value of the program, or the value itself.
     pub(crate) fn resolve(&self, value: ValueId) -> Planned {
-        self.becomes.get(&value).map_or(Planned::Value(value), |b| b.0)
+        self.replacement_of.get(&value).map_or(Planned::Value(value), |b| b.0)
     }
 
     /// Records a planned node: its operator, operands and result type.
@@ -83,8 +83,8 @@ impl<'a> Sharing<'a> {
     /// Removes a planned node that is no longer part of the plan.
     pub(crate) fn forget(&mut self, planned: Planned) {
         self.planned.remove(&planned);
-        self.joined.remove(&planned);
-        self.leaving.remove(&planned);
+        self.exposure_of_base.remove(&planned);
+        self.escaping.remove(&planned);
     }
 
     /// Whether the result of a node may be, or hold, memory of an operand. Then a change of the node's operands changes
@@ -106,7 +106,7 @@ impl<'a> Sharing<'a> {
         let mut selected: HashSet<ValueId, FxBuildHasher> = HashSet::default();
         while let Some(p) = stack.pop() {
             let replaced = match p {
-                Planned::Value(v) => self.becomes.get(&v).map(|b| Some(&b.1)),
+                Planned::Value(v) => self.replacement_of.get(&v).map(|b| Some(&b.1)),
                 Planned::New(..) => self.planned.get(&p).map(Option::as_ref),
             };
             if let Some(bases) = replaced {
@@ -139,7 +139,7 @@ impl<'a> Sharing<'a> {
     /// Replaces `old` by `new` if the change is unobservable. Returns whether it did.
     pub(crate) fn replace_if_unobservable(&mut self, old: ValueId, new: Planned) -> bool {
         if !self.graph.ty(old).is_mutable() {
-            self.becomes.insert(old, (new, Bases::new()));
+            self.replacement_of.insert(old, (new, Bases::new()));
             return true;
         }
         // Bases do not determine which members of a list are one tensor, which a caller observes.
@@ -163,18 +163,18 @@ impl<'a> Sharing<'a> {
             return false;
         }
         for &base in &is {
-            let joined = self.joined.entry(base).or_default();
+            let joined = self.exposure_of_base.entry(base).or_default();
             *joined = joined.union(moving);
         }
         if leaves {
-            self.leaving.insert(new);
+            self.escaping.insert(new);
         }
-        self.becomes.insert(old, (new, is));
+        self.replacement_of.insert(old, (new, is));
         true
     }
 
     fn joined_by(&self, base: Planned) -> Exposure {
-        self.joined.get(&base).copied().unwrap_or_default()
+        self.exposure_of_base.get(&base).copied().unwrap_or_default()
     }
 
     /// The exposure of a base's memory, including values that joined it.
@@ -224,7 +224,7 @@ impl<'a> Sharing<'a> {
 
     /// Whether the object that a value is, not only its memory, reaches the caller.
     fn object_leaves(&self, value: Planned) -> bool {
-        if self.leaving.contains(&value) {
+        if self.escaping.contains(&value) {
             return true;
         }
         let Planned::Value(v) = value else { return false };

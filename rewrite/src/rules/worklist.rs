@@ -16,7 +16,7 @@ use super::rule::{Instance, Pat, RuleSet, fits, literal_matches, right_side, sam
 use super::select::{CompiledRules, RuleLibrary, Selection};
 use super::sharing::Sharing;
 use super::vocabulary::TermFact;
-use crate::control::Planted;
+use crate::control::InjectedBug;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::patch::{Patch, Planned};
 use crate::pipeline::{PassEntry, PassOptions};
@@ -97,7 +97,8 @@ fn sweep(cx: &mut PassCx<'_>, rules: &CompiledRules, since: Option<Revision>) ->
     if work.is_empty() {
         return Ok(false);
     }
-    let (ignore_conditions, deadline) = (cx.planted() == Planted::RulesWithoutConditions, cx.deadline());
+    let (ignore_conditions, deadline) =
+        (cx.injected_bug() == InjectedBug::RulesWithoutConditions, cx.deadline());
     let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
     let mut sweep = Sweep::new(graph, db, shapes, rules);
     sweep.ignore_conditions = ignore_conditions;

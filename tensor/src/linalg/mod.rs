@@ -1,7 +1,7 @@
 //! Dense linear algebra in f64: factorizations, eigenvalues, and matrix functions.
 //!
-//! [`batches`] extracts the matrices in the last two dimensions of a tensor, [`each`] maps a function over them, and
-//! [`joined`] writes results to a tensor of the original dtype. In between all values are a [`Matrix`] of a [`Field`].
+//! [`batches`] extracts the matrices in the last two dimensions of a tensor, [`map_batch`] maps a function over them, and
+//! [`stack_matrices`] writes results to a tensor of the original dtype. Between these steps all values are a [`Matrix`] of a [`Field`].
 
 mod balance;
 mod bidiagonal;
@@ -34,7 +34,7 @@ use crate::tensor::Tensor;
 use crate::threads;
 use crate::thresholds::Threshold;
 
-/// Lengths at which the inner loops change their blocks.
+/// Block sizes of the inner loops.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Threshold::Length("linalg/kernels.rs WIDTH", kernels::WIDTH),
     Threshold::Length("linalg/kernels.rs ROWS", kernels::ROWS),
@@ -55,14 +55,15 @@ pub fn precision(dtype: DType) -> f64 {
 /// Returns an error if memory is exhausted.
 pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
     let sizes = x.sizes();
-    let lead = sizes.len().saturating_sub(2);
-    let side = |at: usize| sizes.get(at).map_or(1, |n| *n as usize);
-    let (rows, cols) = (side(lead), side(lead + 1));
-    let count = numel_of(&sizes[..lead])? as usize;
+    let batch_rank = sizes.len().saturating_sub(2);
+    let extent = |dim: usize| sizes.get(dim).map_or(1, |n| *n as usize);
+    let (rows, cols) = (extent(batch_rank), extent(batch_rank + 1));
+    let count = numel_of(&sizes[..batch_rank])? as usize;
     let values = x.to_vec::<F>()?;
-    let area = rows * cols;
-    let cut = |i: usize| Matrix { rows, cols, data: values[i * area..(i + 1) * area].to_vec() };
-    Ok((Dims::from_slice(&sizes[..lead]), (0..count).map(cut).collect()))
+    let matrix_len = rows * cols;
+    let matrix =
+        |i: usize| Matrix { rows, cols, data: values[i * matrix_len..(i + 1) * matrix_len].to_vec() };
+    Ok((Dims::from_slice(&sizes[..batch_rank]), (0..count).map(matrix).collect()))
 }
 
 /// Checks that a batch of matrices fits the budget. Callers check results that can be much larger than the operand, as
@@ -70,14 +71,14 @@ pub fn batches<F: Field>(x: &Tensor) -> Result<(Dims, Vec<Matrix<F>>)> {
 ///
 /// # Errors
 /// [`TensorError::OutOfMemory`](crate::TensorError::OutOfMemory) if it does not.
-pub fn check_matrices<F: Field>(lead: &[i64], rows: usize, cols: usize) -> Result<()> {
-    let count = numel_of(lead)? as usize;
+pub fn check_matrices<F: Field>(batch: &[i64], rows: usize, cols: usize) -> Result<()> {
+    let count = numel_of(batch)? as usize;
     check_budget(count.saturating_mul(rows).saturating_mul(cols).saturating_mul(size_of::<F>()))
 }
 
 /// Applies `f` to the number and the value of each matrix of a batch, and returns the results. Large batches are split
 /// among threads.
-pub fn each<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) -> R + Sync) -> Vec<R> {
+pub fn map_batch<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) -> R + Sync) -> Vec<R> {
     // All matrices have the same size, and a factorization costs at least as much as a product.
     let cost = all.first().map_or(1, |a| a.data.len() * a.rank_bound().max(1));
     threads::map(all.len(), threads::rows(cost), |i| f(i, &all[i]))
@@ -88,37 +89,37 @@ pub fn each<F: Field, R: Send>(all: &[Matrix<F>], f: impl Fn(usize, &Matrix<F>) 
 ///
 /// # Errors
 /// Returns an error if memory is exhausted.
-pub fn joined<F: Field>(
-    lead: &[i64],
+pub fn stack_matrices<F: Field>(
+    batch: &[i64],
     (rows, cols): (usize, usize),
     matrices: &[Matrix<F>],
     dtype: DType,
 ) -> Result<Tensor> {
     let columns =
         matrices.iter().flat_map(|m| (0..cols).flat_map(move |j| (0..rows).map(move |i| m[(i, j)])));
-    whole(lead, [cols, rows], columns, dtype)?.transpose(-2, -1)
+    tensor_of_values(batch, [cols, rows], columns, dtype)?.transpose(-2, -1)
 }
 
-/// As [`joined`], row-major.
+/// As [`stack_matrices`], row-major.
 ///
 /// # Errors
-/// As for [`joined`].
-pub fn joined_rows<F: Field>(
-    lead: &[i64],
+/// As for [`stack_matrices`].
+pub fn stack_row_major<F: Field>(
+    batch: &[i64],
     (rows, cols): (usize, usize),
     matrices: &[Matrix<F>],
     dtype: DType,
 ) -> Result<Tensor> {
-    whole(lead, [rows, cols], matrices.iter().flat_map(|m| m.data.iter().copied()), dtype)
+    tensor_of_values(batch, [rows, cols], matrices.iter().flat_map(|m| m.data.iter().copied()), dtype)
 }
 
-fn whole<F: Field>(
-    lead: &[i64],
+fn tensor_of_values<F: Field>(
+    batch: &[i64],
     inner: [usize; 2],
     values: impl Iterator<Item = F>,
     dtype: DType,
 ) -> Result<Tensor> {
-    let mut sizes = Dims::from_slice(lead);
+    let mut sizes = Dims::from_slice(batch);
     sizes.extend(inner.map(|n| n as i64));
     Tensor::from_slice(&values.collect::<Vec<F>>(), &sizes)?.to_dtype(dtype)
 }

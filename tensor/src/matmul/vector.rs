@@ -1,6 +1,6 @@
 //! Vector registers of instruction sets, for the innermost loops of products.
 //!
-//! LLVM turns arrays into vectors by itself, but not as many as an AVX-512 tile has: it spills such arrays to memory.
+//! LLVM keeps small arrays in vector registers, but spills an array as large as the accumulators of an AVX-512 tile.
 #![allow(
     unsafe_code,
     reason = "calls instructions of detected instruction sets, and reads and writes by pointers"
@@ -150,7 +150,7 @@ impl Registers for f64 {
 /// Other architectures lack these registers; no kernel runs with them there.
 #[cfg(not(target_arch = "x86_64"))]
 #[allow(non_camel_case_types, reason = "the names that x86-64 gives them")]
-mod elsewhere {
+mod portable {
     use super::PortableVectors;
 
     pub(super) type __m256 = PortableVectors<f32, 4>;
@@ -159,4 +159,4 @@ mod elsewhere {
     pub(super) type __m512d = PortableVectors<f64, 2>;
 }
 #[cfg(not(target_arch = "x86_64"))]
-use elsewhere::{__m256, __m256d, __m512, __m512d};
+use portable::{__m256, __m256d, __m512, __m512d};

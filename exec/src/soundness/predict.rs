@@ -23,7 +23,7 @@ pub struct Prediction {
 }
 
 /// Weakens facts of actual values at random.
-pub struct Forgetting<'a, 'b> {
+pub struct FactWeakener<'a, 'b> {
     g: &'a mut Gen<'b>,
     /// Symbols that replace known sizes and numbers.
     pub symbols: Symbols,
@@ -31,10 +31,10 @@ pub struct Forgetting<'a, 'b> {
     pub valuation: Valuation,
 }
 
-impl<'a, 'b> Forgetting<'a, 'b> {
+impl<'a, 'b> FactWeakener<'a, 'b> {
     /// Creates a state without symbols.
     pub fn new(g: &'a mut Gen<'b>) -> Self {
-        Forgetting { g, symbols: Symbols::new(), valuation: Valuation::new() }
+        FactWeakener { g, symbols: Symbols::new(), valuation: Valuation::new() }
     }
 
     /// Returns a number as a known value, as a symbol, or as unknown.
@@ -60,7 +60,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
     }
 
     /// Weakens a fact of an actual value.
-    pub fn forget_facts(&mut self, fact: Fact) -> Fact {
+    pub fn weaken(&mut self, fact: Fact) -> Fact {
         match fact {
             Fact::Int(Dim::Known(n)) => Fact::Int(self.number(n, Range::ALL)),
             Fact::Bool(_) if self.g.flag() => Fact::Unknown,
@@ -69,8 +69,8 @@ impl<'a, 'b> Forgetting<'a, 'b> {
                 let first = elems.first().cloned().filter(|f| elems.iter().all(|e| e == f));
                 Fact::ListOf(Box::new(first.unwrap_or_default()))
             }
-            Fact::List(elems) => Fact::List(elems.into_iter().map(|e| self.forget_facts(e)).collect()),
-            Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| self.forget_facts(e)).collect()),
+            Fact::List(elems) => Fact::List(elems.into_iter().map(|e| self.weaken(e)).collect()),
+            Fact::Tuple(elems) => Fact::Tuple(elems.into_iter().map(|e| self.weaken(e)).collect()),
             other => other,
         }
     }
@@ -103,7 +103,7 @@ impl<'a, 'b> Forgetting<'a, 'b> {
             }
             _ => {
                 let fact = operand.fact.into_owned();
-                operand.fact = Cow::Owned(self.forget_facts(fact));
+                operand.fact = Cow::Owned(self.weaken(fact));
                 let is_text = value.is_str() || value.is_float();
                 operand.constant = operand.constant.filter(|_| is_text && self.g.flag());
             }
@@ -116,7 +116,7 @@ impl Prediction {
     /// Predicts the results of a call from weakened facts of the arguments.
     #[must_use]
     pub fn of_part(registry: &Registry, id: OpId, args: &[IValue], g: &mut Gen<'_>) -> Prediction {
-        let mut weakened = Forgetting::new(g);
+        let mut weakened = FactWeakener::new(g);
         let schema = registry.schema(id);
         let operands =
             args.iter().zip(&schema.args).map(|(value, arg)| weakened.operand(value, arg.ty)).collect();

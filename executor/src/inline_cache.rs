@@ -1,8 +1,8 @@
-//! Calls that are expected to run the plan of the call before.
+//! A monomorphic inline cache: a call speculates that the plan of the last call applies.
 //!
-//! The arguments are bound to the registers of the plan at once, and each one is compared with the metadata of the call
-//! before while it is at hand. So the call moves every argument once, as a call without an executor does. If an argument
-//! differs, the registers are cleared and the call begins again by the usual way.
+//! The arguments are bound to the registers of that plan, and each one is compared with the metadata of the last call while
+//! it is bound. So the call moves every argument once, as a call without an executor does. If an argument differs, the
+//! registers are cleared and the call falls back to the search for a plan.
 
 use crate::attributes::AttributePath;
 use crate::spec::matches_value;
@@ -11,7 +11,7 @@ use flambeau_exec::vm::{ArgumentSink, Arguments};
 use flambeau_ir::IValue;
 use smallvec::SmallVec;
 
-/// The reason why a call did not run as expected.
+/// The reason why a call did not run the cached plan.
 pub(crate) enum FallbackReason<E> {
     /// An argument has other metadata.
     Arguments,
