@@ -32,6 +32,7 @@ mod numbers;
 mod options;
 mod places;
 mod record;
+mod results;
 mod sizes;
 mod state;
 mod symbolic;
@@ -245,11 +246,13 @@ fn record(
     let inputs = recorder.receiver().into_iter().chain(bound).collect();
     let mut walk = Walk::new(entry.unit(), &mut host, recorder, table);
     let results = walk.run(entry.graph(), entry.schema().name, inputs)?;
+    let (out_spec, outputs) = walk.outputs(&results)?;
     let changed = walk.write_attributes().map_err(Stop::unlocated)?;
-    walk.refresh_all(std::slice::from_ref(&results)).map_err(Stop::unlocated)?;
     let mut recorder = walk.into_recorder();
     let mutations = recorder.mutations(&user, &interface.leaves).map_err(Stop::unlocated)?;
-    let model = finish(recorder, &results, mutations, user, &interface)?;
+    let outputs = outputs.into_iter().map(|arg| OutputSpec::UserOutput { arg });
+    let specs = mutations.into_iter().chain(outputs).collect();
+    let model = finish(recorder, &out_spec, specs, user, &interface)?;
     Ok(Recorded { model, module, changed })
 }
 
@@ -306,19 +309,12 @@ fn named_leaves(
 
 /// Returns the recorded program with its outputs.
 fn finish(
-    mut recorder: Recorder,
-    results: &IValue,
-    mutations: Vec<OutputSpec>,
+    recorder: Recorder,
+    out_spec: &TreeSpec,
+    specs: Vec<OutputSpec>,
     user: Vec<(Argument, InputSpec)>,
     interface: &Interface,
 ) -> Result<ProgramModel, Error> {
-    let mut leaves = Vec::new();
-    let out_spec = TreeSpec::of_value(results, &mut leaves)?;
-    let mut specs = mutations;
-    for leaf in &leaves {
-        let arg = recorder.output(leaf).map_err(Stop::unlocated)?;
-        specs.push(OutputSpec::UserOutput { arg });
-    }
     let is_functional = recorder.is_functional;
     let parts = recorder.finish(specs.iter().map(output_argument).collect());
     let mut graph = parts.graph;
@@ -339,7 +335,7 @@ fn finish(
             inputs: Vec::new(),
             outputs: Vec::new(),
             in_spec: text(&interface.in_spec)?,
-            out_spec: text(&out_spec)?,
+            out_spec: text(out_spec)?,
             forward_arg_names: Some(interface.arg_names.clone()),
         }),
     };

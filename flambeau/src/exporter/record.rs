@@ -338,7 +338,7 @@ impl Recorder {
     }
 
     /// Returns another tensor with the memory and the name of a tensor, for its value at this time.
-    pub(super) fn another(&mut self, tensor: &Tensor) -> Res<Tensor> {
+    pub(super) fn snapshot(&mut self, tensor: &Tensor) -> Res<Tensor> {
         let name = self.name_of(tensor)?;
         let made = Tensor::from_storage(tensor.storage().clone(), tensor.dtype(), tensor.layout().clone());
         let made = copied(&made.map_err(flambeau_exec::KernelError::from)?)?;

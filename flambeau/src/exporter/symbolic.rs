@@ -132,7 +132,7 @@ impl Recorder {
     pub(super) fn converted(&mut self, number: Symbolic, value: &IValue) -> Res<Symbolic> {
         let (target, func) = match (&number.value, value) {
             (IValue::Int(_), IValue::Float(_)) => ("torch.sym_float", Func::ToFloat),
-            (IValue::Float(_), IValue::Int(_)) => ("math.trunc", Func::TruncToInt),
+            (IValue::Float(_), IValue::Int(_)) => ("torch.sym_int", Func::TruncToInt),
             (IValue::Bool(_), IValue::Int(_) | IValue::Float(_)) => {
                 return Err(refused("a truth value that is only known in the call is taken as a number"));
             }

@@ -87,10 +87,9 @@ pub(super) struct Walk<'w> {
     pub(super) nesting: usize,
     /// The texts of nodes, if they are not those of the run.
     pub(super) given_texts: Option<Map<String>>,
+    /// The result of the run, if it is a symbolic number.
+    pub(super) result_symbol: Option<Symbolic>,
 }
-
-/// The operator that copies a tensor into another.
-const COPY_INTO: &str = "aten::copy_";
 
 /// Maximum number of active calls in the text of a node, the innermost ones.
 const MAX_FRAMES: usize = 16;
@@ -114,6 +113,7 @@ impl<'w> Walk<'w> {
             active: Vec::new(),
             nesting: 0,
             given_texts: None,
+            result_symbol: None,
         }
     }
 
@@ -418,25 +418,6 @@ impl<'w> Walk<'w> {
         self.recorder.scope().builder.node(name, &target_of(schema), inputs, outputs, texts);
     }
 
-    /// Records the new values of attributes that the program replaced. Returns the changed attributes that are no tensors.
-    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
-        let (mut replaced, plain) = self.recorder.changed_attributes()?;
-        let copy = self.recorder.registry().lookup(COPY_INTO);
-        let copy = copy.ok_or_else(|| refused(format!("`{COPY_INTO}` is not registered")))?;
-        if self.table.is_some() {
-            // All new values are taken before the first attribute changes: attributes may be exchanged.
-            for (_, new) in &mut replaced {
-                self.refresh_all(&[IValue::Tensor(new.clone())])?;
-                *new = self.recorder.another(new)?;
-            }
-        }
-        for (old, new) in replaced {
-            let operands = vec![IValue::Tensor(old), IValue::Tensor(new), IValue::Bool(false)];
-            self.call_operator(copy, operands, &[])?;
-        }
-        Ok(plain)
-    }
-
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
     fn texts(&mut self) -> Map<String> {
         if let Some(texts) = &self.given_texts {
@@ -679,8 +660,9 @@ impl<'w> Walk<'w> {
         }
         match done.after {
             After::Done => {
-                if symbols.iter().any(Option::is_some) {
-                    return Err(refused("the result is a number that is only known in the call"));
+                self.result_symbol = symbols.into_iter().next().flatten();
+                if self.nesting > 0 && self.result_symbol.is_some() {
+                    return Err(refused("a decomposition returns a symbolic number"));
                 }
                 return Ok(Some(outputs));
             }
