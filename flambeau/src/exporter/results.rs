@@ -4,7 +4,7 @@
 //! graph has run, so neither a result nor the new value of another attribute may be such a tensor: it is cloned.
 
 use super::symbolic::Symbolic;
-use super::walk::Walk;
+use super::tracer::Tracer;
 use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::KernelError;
@@ -17,7 +17,7 @@ use flambeau_tensor::Tensor;
 const COPY_INTO: &str = "aten::copy_";
 const CLONE: &str = "aten::clone";
 
-impl Walk<'_> {
+impl Tracer<'_> {
     /// Returns the structure of the results and the outputs of the graph for their leaves.
     pub(super) fn outputs(&mut self, results: &IValue) -> Result<(TreeSpec, Vec<Argument>), Error> {
         let mut leaves = Vec::new();
