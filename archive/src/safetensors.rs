@@ -41,8 +41,8 @@ struct Entry {
     dtype: DType,
     sizes: Vec<i64>,
     /// Byte offset of the data in the file.
-    from: usize,
-    to: usize,
+    start: usize,
+    end: usize,
 }
 
 /// First bytes of files in the old `torch.save` format, pickles without a container: protocol opcode and magic number.
@@ -54,17 +54,17 @@ pub(crate) fn read(
     mapping: Option<&Arc<Mapping>>,
     limits: &ArchiveLimits,
 ) -> Result<Weights, ArchiveError> {
-    let not = |message: &str| ArchiveError::new(ArchiveCode::NotZip, message).at(0);
+    let unrecognized = |message: &str| ArchiveError::new(ArchiveCode::NotZip, message).at(0);
     let (length, rest) = bytes
         .split_first_chunk::<LENGTH>()
-        .ok_or_else(|| not("neither a zip file nor safetensors: too short for either"))?;
+        .ok_or_else(|| unrecognized("neither a zip file nor safetensors: too short for either"))?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok().filter(|&n| n <= rest.len());
     let header = length.map(|n| &rest[..n]).filter(|h| h.first() == Some(&b'{'));
     let header = header.ok_or_else(|| match bytes.starts_with(OLD_PICKLE) {
-        true => {
-            not("a file in the old format of `torch.save` without zip; load it in PyTorch and save it again")
-        }
-        false => not("neither a zip file nor safetensors"),
+        true => unrecognized(
+            "a file in the old format of `torch.save` without zip; load it in PyTorch and save it again",
+        ),
+        false => unrecognized("neither a zip file nor safetensors"),
     })?;
     if header.len() > limits.source_bytes {
         return Err(ArchiveError::new(
@@ -75,18 +75,19 @@ pub(crate) fn read(
     let entries = entries(header, LENGTH + header.len(), bytes.len(), limits)?;
     let mut out = Weights::default();
     for entry in entries {
-        let place =
+        let in_record =
             |e: TensorError| ArchiveError::new(ArchiveCode::Geometry, e.to_string()).in_record(&entry.name);
-        let raw = &bytes[entry.from..entry.to];
+        let raw = &bytes[entry.start..entry.end];
         let shared = mapping
             .filter(|_| (raw.as_ptr() as usize).is_multiple_of(entry.dtype.size().max(16)))
-            .and_then(|mapping| mapping.share(entry.from..entry.to));
+            .and_then(|mapping| mapping.share(entry.start..entry.end));
         let storage = match shared {
             Some(shared) => Storage::foreign(shared),
             None => Storage::from_bytes(raw),
         };
-        let layout = Layout::contiguous(&entry.sizes).map_err(place)?;
-        let tensor = Tensor::from_storage(storage.map_err(place)?, entry.dtype, layout).map_err(place)?;
+        let layout = Layout::contiguous(&entry.sizes).map_err(in_record)?;
+        let tensor =
+            Tensor::from_storage(storage.map_err(in_record)?, entry.dtype, layout).map_err(in_record)?;
         out.insert(entry.name.clone(), tensor);
     }
     Ok(out)
@@ -99,9 +100,9 @@ fn entries(
     end: usize,
     limits: &ArchiveLimits,
 ) -> Result<Vec<Entry>, ArchiveError> {
-    let bad = |message: String| ArchiveError::new(ArchiveCode::Text, message).at(LENGTH as u64);
-    let json: Map<String, Value> =
-        serde_json::from_slice(header).map_err(|e| bad(format!("the header is not a JSON object: {e}")))?;
+    let malformed = |message: String| ArchiveError::new(ArchiveCode::Text, message).at(LENGTH as u64);
+    let json: Map<String, Value> = serde_json::from_slice(header)
+        .map_err(|e| malformed(format!("the header is not a JSON object: {e}")))?;
     if json.len() > limits.records {
         return Err(ArchiveError::new(ArchiveCode::Limit, format!("more than {} tensors", limits.records)));
     }
@@ -111,14 +112,14 @@ fn entries(
             entries.push(entry(name, &value, start, limits)?);
         }
     }
-    entries.sort_by_key(|e| (e.from, e.to));
+    entries.sort_by_key(|e| (e.start, e.end));
     let mut at = start;
     for entry in &entries {
-        if entry.from != at {
-            let message = format!("the data starts at byte {}, expected byte {at}", entry.from);
+        if entry.start != at {
+            let message = format!("the data starts at byte {}, expected byte {at}", entry.start);
             return Err(ArchiveError::new(ArchiveCode::Overlap, message).in_record(&entry.name));
         }
-        at = entry.to;
+        at = entry.end;
     }
     if at != end {
         let message = format!("the tensors end at byte {at} of {end}");
@@ -128,19 +129,25 @@ fn entries(
 }
 
 fn entry(name: String, value: &Value, start: usize, limits: &ArchiveLimits) -> Result<Entry, ArchiveError> {
-    let fail = |code, message: String| Err(ArchiveError::new(code, message).in_record(&name));
+    let malformed = |code, message: String| Err(ArchiveError::new(code, message).in_record(&name));
     let text = value["dtype"].as_str().unwrap_or_default();
     let Some(&(_, dtype)) = DTYPES.iter().find(|(n, _)| *n == text) else {
-        return fail(ArchiveCode::TensorKind, format!("tensors of type {} are not supported", quoted(text)));
+        return malformed(
+            ArchiveCode::TensorKind,
+            format!("tensors of type {} are not supported", quoted(text)),
+        );
     };
     let numbers = |key: &str| -> Option<Vec<usize>> {
         value[key].as_array()?.iter().map(|n| usize::try_from(n.as_u64()?).ok()).collect()
     };
     let (Some(sizes), Some(offsets)) = (numbers("shape"), numbers("data_offsets")) else {
-        return fail(ArchiveCode::Text, "shape and data_offsets must be lists of numbers".to_owned());
+        return malformed(ArchiveCode::Text, "shape and data_offsets must be lists of numbers".to_owned());
     };
     if sizes.len() > limits.tensor_rank {
-        return fail(ArchiveCode::Limit, format!("a tensor of {} dimensions exceeds the limit", sizes.len()));
+        return malformed(
+            ArchiveCode::Limit,
+            format!("a tensor of {} dimensions exceeds the limit", sizes.len()),
+        );
     }
     let bytes = sizes.iter().try_fold(dtype.size(), |n, &size| n.checked_mul(size));
     let places = match offsets[..] {
@@ -150,9 +157,9 @@ fn entry(name: String, value: &Value, start: usize, limits: &ArchiveLimits) -> R
     match (places, bytes) {
         (Some((from, to)), Some(bytes)) if to - from == bytes => {
             let sizes = sizes.into_iter().map(|size| size as i64).collect();
-            Ok(Entry { name, dtype, sizes, from, to })
+            Ok(Entry { name, dtype, sizes, start: from, end: to })
         }
-        _ => fail(ArchiveCode::Storage, "data_offsets do not match dtype and shape".to_owned()),
+        _ => malformed(ArchiveCode::Storage, "data_offsets do not match dtype and shape".to_owned()),
     }
 }
 
@@ -163,7 +170,7 @@ fn entry(name: String, value: &Value, start: usize, limits: &ArchiveLimits) -> R
 ///
 /// Returns `A0032` if the format does not support a dtype, and `A0091` if `out` fails.
 pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, ArchiveError> {
-    let failed = |e: std::io::Error| ArchiveError::new(ArchiveCode::Io, format!("cannot write: {e}"));
+    let io_error = |e: std::io::Error| ArchiveError::new(ArchiveCode::Io, format!("cannot write: {e}"));
     let mut order: Vec<_> = weights.iter().collect();
     order.sort_by(|(a, s), (b, t)| t.dtype().size().cmp(&s.dtype().size()).then(a.cmp(b)));
     let mut header = Map::new();
@@ -183,15 +190,15 @@ pub fn save_safetensors<W: Write>(weights: &Weights, mut out: W) -> Result<W, Ar
     let mut header = Value::Object(header).to_string();
     let padded = (LENGTH + header.len()).next_multiple_of(ALIGNMENT) - LENGTH;
     header.extend(std::iter::repeat_n(' ', padded - header.len()));
-    out.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
-    out.write_all(header.as_bytes()).map_err(failed)?;
+    out.write_all(&(header.len() as u64).to_le_bytes()).map_err(io_error)?;
+    out.write_all(header.as_bytes()).map_err(io_error)?;
     for (name, tensor) in order {
         let bytes = tensor.to_bytes();
         let bytes =
             bytes.map_err(|e| ArchiveError::new(ArchiveCode::Limit, e.to_string()).in_record(name))?;
-        out.write_all(&bytes).map_err(failed)?;
+        out.write_all(&bytes).map_err(io_error)?;
     }
-    out.flush().map_err(failed)?;
+    out.flush().map_err(io_error)?;
     Ok(out)
 }
 

@@ -34,7 +34,7 @@ fn ints(values: &[i64]) -> Vec<u8> {
 
 /// The description of a tensor in a pickle.
 #[derive(Clone, Copy)]
-struct Described<'a> {
+struct TensorRecord<'a> {
     class: &'a str,
     key: &'a str,
     numel: i64,
@@ -44,10 +44,10 @@ struct Described<'a> {
 }
 
 /// Two floats that fill their storage.
-const PLAIN: Described<'static> =
-    Described { class: "FloatStorage", key: "0", numel: 2, offset: 0, sizes: &[2], strides: &[1] };
+const VALID: TensorRecord<'static> =
+    TensorRecord { class: "FloatStorage", key: "0", numel: 2, offset: 0, sizes: &[2], strides: &[1] };
 
-impl Described<'_> {
+impl TensorRecord<'_> {
     fn pickle(&self) -> Vec<u8> {
         let storage =
             [&b"("[..], &text("storage"), format!("ctorch\n{}\n", self.class).as_bytes(), &text(self.key)]
@@ -84,7 +84,7 @@ fn archive(records: &[(&str, &[u8])]) -> Vec<u8> {
     out.finish().expect("the memory suffices")
 }
 
-fn with_tensor(tensor: Described<'_>) -> Vec<u8> {
+fn with_tensor(tensor: TensorRecord<'_>) -> Vec<u8> {
     archive(&[("data.pkl", &object(&tensor.pickle()))])
 }
 
@@ -123,32 +123,32 @@ fn peak() -> Option<u64> {
 
 #[test]
 fn views_outside_their_storage_are_refused() {
-    let plain = with_tensor(PLAIN);
+    let plain = with_tensor(VALID);
     let module = loaded(&plain).expect("it is in order");
     assert_eq!(module.root.get(0).as_tensor().expect("a tensor").sizes(), [2]);
-    let cases: [(Described<'_>, ArchiveCode); 14] = [
-        (Described { sizes: &[3], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { offset: 1, ..PLAIN }, ArchiveCode::Geometry),
-        (Described { offset: -1, ..PLAIN }, ArchiveCode::Geometry),
-        (Described { offset: i64::MAX, ..PLAIN }, ArchiveCode::Geometry),
-        (Described { sizes: &[-1], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { sizes: &[i64::MIN], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { strides: &[2], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { strides: &[-1], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { sizes: &[1 << 62], strides: &[1 << 62], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { sizes: &[1 << 40, 1 << 40], strides: &[0, 0], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { sizes: &[2, 2], strides: &[1], ..PLAIN }, ArchiveCode::Geometry),
-        (Described { numel: i64::MAX, ..PLAIN }, ArchiveCode::Storage),
-        (Described { numel: -2, ..PLAIN }, ArchiveCode::Storage),
-        (Described { class: "DoubleStorage", ..PLAIN }, ArchiveCode::Storage),
+    let cases: [(TensorRecord<'_>, ArchiveCode); 14] = [
+        (TensorRecord { sizes: &[3], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { offset: 1, ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { offset: -1, ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { offset: i64::MAX, ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { sizes: &[-1], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { sizes: &[i64::MIN], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { strides: &[2], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { strides: &[-1], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { sizes: &[1 << 62], strides: &[1 << 62], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { sizes: &[1 << 40, 1 << 40], strides: &[0, 0], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { sizes: &[2, 2], strides: &[1], ..VALID }, ArchiveCode::Geometry),
+        (TensorRecord { numel: i64::MAX, ..VALID }, ArchiveCode::Storage),
+        (TensorRecord { numel: -2, ..VALID }, ArchiveCode::Storage),
+        (TensorRecord { class: "DoubleStorage", ..VALID }, ArchiveCode::Storage),
     ];
     for (n, (tensor, code)) in cases.into_iter().enumerate() {
         assert_eq!(refused(&with_tensor(tensor)), at(code, "data.pkl", true), "case {n}");
     }
     // A tensor without elements cannot exceed its storage, but its other sizes are bounded.
-    let endless = Described { sizes: &[0, 1 << 40], strides: &[1, 1], ..PLAIN };
+    let endless = TensorRecord { sizes: &[0, 1 << 40], strides: &[1, 1], ..VALID };
     assert_eq!(refused(&with_tensor(endless)), at(ArchiveCode::Geometry, "data.pkl", true));
-    let empty = Described { sizes: &[0, 1 << 20], strides: &[1, 1], ..PLAIN };
+    let empty = TensorRecord { sizes: &[0, 1 << 20], strides: &[1, 1], ..VALID };
     assert_eq!(
         loaded(&with_tensor(empty)).expect("fine").root.get(0).as_tensor().map(|t| t.numel()),
         Some(0)
@@ -159,7 +159,7 @@ fn views_outside_their_storage_are_refused() {
 #[test]
 fn repeated_elements_are_kept_once() {
     let before = peak();
-    let wide = Described { sizes: &[1 << 30, 1 << 10], strides: &[0, 0], ..PLAIN };
+    let wide = TensorRecord { sizes: &[1 << 30, 1 << 10], strides: &[0, 0], ..VALID };
     let module = loaded(&with_tensor(wide)).expect("it is in order");
     let tensor = module.root.get(0);
     assert_eq!(tensor.as_tensor().map(|t| (t.numel(), t.storage().nbytes())), Some((1 << 40, 8)));
@@ -170,28 +170,28 @@ fn repeated_elements_are_kept_once() {
 
 #[test]
 fn declared_storages_must_match_their_records() {
-    let both = |second: Described<'_>| {
+    let both = |second: TensorRecord<'_>| {
         let code = CODE.replace("[\"t\", ]", "[\"t\", \"u\", ]") + "  u : Tensor\n";
-        let mut pickle = object(&PLAIN.pickle());
+        let mut pickle = object(&VALID.pickle());
         pickle.truncate(pickle.len() - 2);
         pickle.extend([&text("u")[..], &second.pickle(), b"sb."].concat());
         archive(&[("data.pkl", &pickle), ("code/__torch__.py", code.as_bytes())])
     };
     // A storage seen with two dtypes is one storage.
-    let long = Described { class: "LongStorage", numel: 1, sizes: &[1], ..PLAIN };
+    let long = TensorRecord { class: "LongStorage", numel: 1, sizes: &[1], ..VALID };
     let module = loaded(&both(long)).expect("it fits");
     let (t, u) = (module.root.get(0), module.root.get(1));
     let pair = t.as_tensor().zip(u.as_tensor()).expect("tensors");
     assert!(pair.0.shares_storage(pair.1));
-    let larger = Described { class: "LongStorage", ..PLAIN };
+    let larger = TensorRecord { class: "LongStorage", ..VALID };
     assert_eq!(refused(&both(larger)), at(ArchiveCode::Storage, "data.pkl", true));
-    let missing = Described { key: "7", ..PLAIN };
+    let missing = TensorRecord { key: "7", ..VALID };
     assert_eq!(refused(&with_tensor(missing)), at(ArchiveCode::Missing, "data.pkl", true));
     for key in ["../0", "/0", "0/../0", "..\\0", "0\0", ""] {
-        let place = refused(&with_tensor(Described { key, ..PLAIN }));
+        let place = refused(&with_tensor(TensorRecord { key, ..VALID }));
         assert_eq!(place.0, ArchiveCode::Missing.as_str(), "{key:?}: {place:?}");
     }
-    let good = object(&PLAIN.pickle());
+    let good = object(&VALID.pickle());
     for bytes in [&[0; 7][..], &[], &[0; 9]] {
         let short = archive(&[("data.pkl", &good), ("data/0", bytes)]);
         assert_eq!(refused(&short), at(ArchiveCode::Storage, "data.pkl", true), "{} bytes", bytes.len());
@@ -237,7 +237,7 @@ fn unsafe_and_malformed_pickles_are_refused() {
 
 #[test]
 fn code_and_data_agree() {
-    let good = object(&PLAIN.pickle());
+    let good = object(&VALID.pickle());
     let code = |text: &str| archive(&[("data.pkl", &good), ("code/__torch__.py", text.as_bytes())]);
     let method =
         |body: &str| code(&format!("{CODE}  def forward(self: __torch__.M) -> Tensor:\n    return {body}\n"));
@@ -268,7 +268,7 @@ fn code_and_data_agree() {
 /// Files may import each other; classes that contain each other are an error.
 #[test]
 fn import_cycles() {
-    let good = object(&PLAIN.pickle());
+    let good = object(&VALID.pickle());
     let a = "import __torch__.b\nclass A(Module):\n  __parameters__ = []\n  __buffers__ = []\n  b : __torch__.b.B\n";
     let b = "import __torch__.a\nclass B(Module):\n  __parameters__ = []\n  __buffers__ = []\n  a : __torch__.a.A\n";
     let root = format!("import __torch__.a\n{CODE}");
@@ -293,7 +293,7 @@ fn import_cycles() {
 
 #[test]
 fn damaged_records_are_refused() {
-    let good = with_tensor(PLAIN);
+    let good = with_tensor(VALID);
     // Damage the data of a storage; its checksum in directory and descriptor stays.
     let data =
         ZipReader::open(&good, &Default::default()).and_then(|zip| Ok(zip.require("data/0")?.data_range()));
@@ -301,7 +301,7 @@ fn damaged_records_are_refused() {
     wrong[data.expect("it is there").start] ^= 1;
     assert_eq!(refused(&wrong), at(ArchiveCode::Checksum, "data/0", false));
     // Record names are case-sensitive.
-    let other = archive(&[("data.pkl", &object(&PLAIN.pickle())), ("DATA.PKL", b"x")]);
+    let other = archive(&[("data.pkl", &object(&VALID.pickle())), ("DATA.PKL", b"x")]);
     loaded(&other).expect("another record");
     // A deflated record of zeros.
     let mut out = ZipWriter::new(Vec::new(), "m");
@@ -322,7 +322,7 @@ fn damaged_records_are_refused() {
     ] {
         assert_eq!(refused(&archive(records)), at(code, record, false));
     }
-    let pickle = object(&PLAIN.pickle());
+    let pickle = object(&VALID.pickle());
     let big =
         archive(&[("data.pkl", &pickle), ("data/0", &[63, 128, 0, 0, 64, 0, 0, 0]), ("byteorder", b"big")]);
     let module = loaded(&big).expect("the other order");

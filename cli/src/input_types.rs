@@ -3,7 +3,9 @@
 //! A type is stated as `f32[2,*]`, as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
 //! combined with the type that the graph declares; a contradiction is an error.
 
-use crate::inputs::{Stated, TensorSpec, dtype, from_file, inline, parameter, stated, within, wrong};
+use crate::inputs::{
+    NamedOption, TensorSpec, dtype, from_file, in_context, inline, invalid, named_options, parameter,
+};
 use crate::output::usage;
 use anyhow::Result;
 use flambeau::ir::ValueId;
@@ -38,16 +40,16 @@ impl InputTypeArgs {
         let mut combine = |at: usize, given: Type| -> Result<(), Error> {
             let (name, declared) = (params[at].name, graph.ty(values[at]));
             let ty = combined(declared, given)
-                .ok_or_else(|| wrong(format!("input `{name}`: expected {declared}, found {given}")))?;
+                .ok_or_else(|| invalid(format!("input `{name}`: expected {declared}, found {given}")))?;
             graph.edit().set_type(values[at], ty);
             Ok(())
         };
         for (at, ty) in self.of_file(entry)? {
             combine(at, ty)?;
         }
-        for Stated { at, name, value } in stated(entry, &self.args, "TYPE")? {
+        for NamedOption { at, name, value } in named_options(entry, &self.args, "TYPE")? {
             let ty = type_of_text(value, params[at].ty);
-            let ty = ty.map_err(|e| usage(within(&format!("input `{name}`"), e)))?;
+            let ty = ty.map_err(|e| usage(in_context(&format!("input `{name}`"), e)))?;
             combine(at, ty).map_err(usage)?;
         }
         Ok(())
@@ -62,7 +64,7 @@ impl InputTypeArgs {
             let (given, taken) = (inputs.positional.len(), params.len());
             if given > taken {
                 return Err(
-                    wrong(format!("{file}: {given} inputs, but {} takes {taken}", entry.name())).into()
+                    invalid(format!("{file}: {given} inputs, but {} takes {taken}", entry.name())).into()
                 );
             }
             types.extend(inputs.positional.iter().map(of_value).enumerate());
@@ -95,9 +97,11 @@ fn type_of_text(text: &str, declared: Type) -> Result<Type, Error> {
         // A text that begins with a name is reported as an invalid type, not as an invalid value.
         Err(_) if text.starts_with(|c: char| c.is_ascii_alphabetic()) => {
             Err(match (parse_ir_type(text, 0), spec) {
-                (Err(e), _) if !text.contains('[') => wrong(format!("`{text}` is not a type: {}", e.message)),
+                (Err(e), _) if !text.contains('[') => {
+                    invalid(format!("`{text}` is not a type: {}", e.message))
+                }
                 (_, Err(e)) if text.contains('[') => e,
-                _ => wrong(format!("`{text}` is neither a type nor a value")),
+                _ => invalid(format!("`{text}` is neither a type nor a value")),
             })
         }
         Err(e) => Err(e),
@@ -112,7 +116,7 @@ fn type_in(text: &str) -> Option<Type> {
 
 fn tensor_type(text: &str, spec: TensorSpec) -> Result<Type, Error> {
     if let Some(size) = spec.sizes.iter().flatten().find(|&&size| size < 0) {
-        return Err(wrong(format!("`{text}` has the size {size}")));
+        return Err(invalid(format!("`{text}` has the size {size}")));
     }
     let sizes = spec.sizes.into_iter().map(|size| size.map_or(Dim::Unknown, Dim::Known)).collect();
     let facts = TensorType { dtype: Some(spec.dtype), sizes: Some(sizes), ..TensorType::default() };

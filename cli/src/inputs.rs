@@ -30,7 +30,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Returns the named arguments in the form that the façade takes.
+    /// Returns the named arguments in the form that `Entry::call` takes.
     pub(crate) fn kwargs(&self) -> Vec<(&str, IValue)> {
         self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect()
     }
@@ -61,7 +61,7 @@ impl Inputs {
 
 impl InputArgs {
     /// Returns whether any argument is stated.
-    pub(crate) fn is_stated(&self) -> bool {
+    pub(crate) fn is_given(&self) -> bool {
         self.inputs.is_some() || !self.args.is_empty()
     }
 
@@ -72,9 +72,9 @@ impl InputArgs {
             Some(file) => from_file(file, params)?,
             None => Inputs::default(),
         };
-        for Stated { at, name, value } in stated(entry, &self.args, "VALUE")? {
-            let value =
-                inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
+        for NamedOption { at, name, value } in named_options(entry, &self.args, "VALUE")? {
+            let value = inline(value, params[at].ty)
+                .map_err(|e| usage(in_context(&format!("argument `{name}`"), e)))?;
             inputs.named.push((params[at].name.to_string(), value));
         }
         inputs.bind_positional(params);
@@ -88,10 +88,10 @@ impl InputArgs {
             None => Inputs::default(),
         };
         for text in &self.args {
-            let form = || usage(wrong(format!("`{text}` is not NAME=VALUE")));
+            let form = || usage(invalid(format!("`{text}` is not NAME=VALUE")));
             let (name, value) = text.split_once('=').ok_or_else(form)?;
             let value =
-                inline(value, Type::ANY).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
+                inline(value, Type::ANY).map_err(|e| usage(in_context(&format!("argument `{name}`"), e)))?;
             inputs.named.push((name.to_owned(), value));
         }
         Ok(inputs)
@@ -99,7 +99,7 @@ impl InputArgs {
 
     /// Adds to the error of a call whether it is one of the command line: the call does not match the signature, and
     /// all arguments come from options.
-    pub(crate) fn blame(&self, error: Error) -> anyhow::Error {
+    pub(crate) fn classify(&self, error: Error) -> anyhow::Error {
         if error.code == WRONG_CALL && self.inputs.is_none() { usage(error) } else { error.into() }
     }
 }
@@ -108,7 +108,7 @@ impl InputArgs {
 const WRONG_CALL: &str = "X0003";
 
 /// An option `NAME=VALUE` for a parameter.
-pub(crate) struct Stated<'a> {
+pub(crate) struct NamedOption<'a> {
     /// The index of the parameter.
     pub(crate) at: usize,
     pub(crate) name: &'a str,
@@ -116,17 +116,21 @@ pub(crate) struct Stated<'a> {
 }
 
 /// Splits options of the form `NAME=VALUE` and finds their parameters, at most one option for each.
-pub(crate) fn stated<'a>(entry: &Entry, texts: &'a [String], value: &str) -> Result<Vec<Stated<'a>>> {
-    let mut found: Vec<Stated<'a>> = Vec::new();
+pub(crate) fn named_options<'a>(
+    entry: &Entry,
+    texts: &'a [String],
+    value: &str,
+) -> Result<Vec<NamedOption<'a>>> {
+    let mut found: Vec<NamedOption<'a>> = Vec::new();
     for text in texts {
-        let form = || usage(wrong(format!("`{text}` is not NAME={value}")));
+        let form = || usage(invalid(format!("`{text}` is not NAME={value}")));
         let (name, value) = text.split_once('=').ok_or_else(form)?;
         let at = parameter(entry, name).map_err(usage)?;
         if found.iter().any(|other| other.at == at) {
             let text = format!("argument `{name}` is given twice");
             return Err(usage(Error::new(Fault::Misuse, WRONG_CALL, text)));
         }
-        found.push(Stated { at, name, value });
+        found.push(NamedOption { at, name, value });
     }
     Ok(found)
 }
@@ -162,7 +166,7 @@ pub(crate) fn from_file(file: &str, params: &[Argument]) -> Result<Inputs> {
         std::fs::read_to_string(file).with_context(|| format!("reading {file}"))?
     };
     let json: Value =
-        serde_json::from_str(&text).map_err(|e| wrong(format!("{file} is not valid JSON: {e}")))?;
+        serde_json::from_str(&text).map_err(|e| invalid(format!("{file} is not valid JSON: {e}")))?;
     let mut inputs = Inputs::default();
     read_file(&json, file, params, &mut inputs)?;
     Ok(inputs)
@@ -173,12 +177,12 @@ pub(crate) fn type_of(params: &[Argument], name: &str) -> Type {
 }
 
 /// Creates the error for invalid arguments.
-pub(crate) fn wrong(text: impl Into<String>) -> Error {
+pub(crate) fn invalid(text: impl Into<String>) -> Error {
     Error::new(Fault::Input, "X0004", text)
 }
 
 /// Adds the name of the argument to an error.
-pub(crate) fn within(place: &str, error: Error) -> Error {
+pub(crate) fn in_context(place: &str, error: Error) -> Error {
     Error { message: format!("{place}: {}", error.message), ..error }
 }
 
@@ -186,22 +190,22 @@ pub(crate) fn within(place: &str, error: Error) -> Error {
 const FILE_KEYS: [&str; 2] = ["inputs", "kwargs"];
 
 fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs) -> Result<(), Error> {
-    let no_list =
-        || wrong(format!("{file}: expected a list of values, or an object with `inputs` and `kwargs`"));
+    let not_a_list =
+        || invalid(format!("{file}: expected a list of values, or an object with `inputs` and `kwargs`"));
     let (list, kwargs) = match json {
         Value::Array(list) => (list.as_slice(), None),
         Value::Object(o) => {
             if let Some(unknown) = o.keys().find(|key| !FILE_KEYS.contains(&key.as_str())) {
-                let mut error = wrong(format!("{file}: `{unknown}` is not `inputs` or `kwargs`"));
+                let mut error = invalid(format!("{file}: `{unknown}` is not `inputs` or `kwargs`"));
                 error.help = did_you_mean(unknown, FILE_KEYS);
                 return Err(error);
             }
             let list = o.get("inputs").map_or(Some(&[][..]), |v| v.as_array().map(Vec::as_slice));
-            (list.ok_or_else(no_list)?, o.get("kwargs"))
+            (list.ok_or_else(not_a_list)?, o.get("kwargs"))
         }
-        _ => return Err(no_list()),
+        _ => return Err(not_a_list()),
     };
-    let at = |place: String| move |e: JsonError| within(&format!("{file}, {place}"), Error::from(e));
+    let at = |place: String| move |e: JsonError| in_context(&format!("{file}, {place}"), Error::from(e));
     for (i, value) in list.iter().enumerate() {
         let ty = params.get(i).map_or(Type::ANY, |p| p.ty);
         let value = flambeau::json::read_as(value, ty).map_err(at(format!("input {i}")))?;
@@ -209,7 +213,7 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
     }
     let named = match kwargs {
         None | Some(Value::Null) => None,
-        Some(kwargs) => Some(kwargs.as_object().ok_or_else(no_list)?),
+        Some(kwargs) => Some(kwargs.as_object().ok_or_else(not_a_list)?),
     };
     for (name, value) in named.into_iter().flatten() {
         let value = flambeau::json::read_as(value, type_of(params, name));
@@ -238,7 +242,7 @@ pub(crate) fn inline(text: &str, ty: Type) -> Result<IValue, Error> {
     match json {
         Ok(json) => Ok(flambeau::json::read_as(&json, ty)?),
         Err(e) => {
-            let mut error = wrong(format!("`{text}` is not a value: {e}"));
+            let mut error = invalid(format!("`{text}` is not a value: {e}"));
             if TensorSpec::read(text).is_ok() {
                 error.help = Some(format!("for a random tensor of this type: `rand:{text}`"));
             }
@@ -260,7 +264,7 @@ pub(crate) struct TensorSpec {
 
 impl TensorSpec {
     pub(crate) fn read(spec: &str) -> Result<TensorSpec, Error> {
-        let unlike = || wrong(format!("`{spec}`: expected DTYPE[SIZES], such as f32[2,3]"));
+        let unlike = || invalid(format!("`{spec}`: expected DTYPE[SIZES], such as f32[2,3]"));
         let (name, sizes) = spec.split_once('[').ok_or_else(unlike)?;
         let dtype = dtype(name)?;
         let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;
@@ -287,7 +291,7 @@ const SHORT: [(&str, DType); 6] = [
 pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
     let short = SHORT.iter().find(|(short, _)| *short == name).map(|(_, dtype)| *dtype);
     short.or_else(|| DType::from_name(name)).ok_or_else(|| {
-        let mut error = wrong(format!("`{name}` is not a dtype"));
+        let mut error = invalid(format!("`{name}` is not a dtype"));
         let known = SHORT.iter().map(|(short, _)| *short).chain(DType::ALL.iter().map(|dtype| dtype.name()));
         error.help = did_you_mean(name, known);
         error
@@ -302,8 +306,8 @@ const MAX_RANDOM: i64 = 1 << 26;
 fn random(spec: &str) -> Result<Tensor, Error> {
     let TensorSpec { dtype, sizes } = TensorSpec::read(spec)?;
     let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
-    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has an unknown size (`*`)")))?;
-    let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
+    let sizes = sizes.ok_or_else(|| invalid(format!("`{spec}` has an unknown size (`*`)")))?;
+    let count = flambeau::tensor::numel_of(&sizes).map_err(|e| invalid(e.to_string()))? as i64;
     if count > MAX_RANDOM {
         return Err(Error::new(
             Fault::Limit,
@@ -323,5 +327,5 @@ fn random(spec: &str) -> Result<Tensor, Error> {
     };
     let values: Vec<f64> = (0..count).map(|_| draw()).collect();
     let tensor = Tensor::from_vec(values, &sizes).and_then(|t| t.to_dtype(dtype));
-    tensor.map_err(|e| wrong(e.to_string()))
+    tensor.map_err(|e| invalid(e.to_string()))
 }

@@ -44,7 +44,7 @@ pub(crate) fn text(
         let values = given.copied()?;
         let mut host = quiet_host(&session);
         let result = entry.call_on(&values.positional, &values.kwargs(), &mut host);
-        result.map_err(|e| inputs.blame(e))?;
+        result.map_err(|e| inputs.classify(e))?;
     }
     match form {
         Specialized::Profiled => entry.profiles().iter().map(|graph| graph_text(graph, options)).collect(),

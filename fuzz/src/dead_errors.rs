@@ -4,12 +4,12 @@
 //! PyTorch's dead code elimination removes operators that may raise, and other passes (tuple lowering, unrolling,
 //! inlining) make more operators dead. The set of correct results of a failing program is therefore a property of its
 //! run, not of its graph. This module computes the set by runs that continue after failing operators, the first, the
-//! first two, …. The results and writes of such an operator are *missing*, as are all values computed from them. The
-//! errors may be removed only if no missing value is needed: printed, raised, a condition, a result, or memory visible
-//! to the caller. A query of a missing value that types or shape analysis answer does not need it ([`missing`]).
+//! first two, …. The results and writes of such an operator are *poison* (LLVM's term), as are all values computed from them. The
+//! errors may be removed only if no poison value is needed: printed, raised, a condition, a result, or memory visible
+//! to the caller. A query of a poison value that types or shape analysis answer does not need it ([`poison`]).
 
 mod continued;
-mod missing;
+mod poison;
 #[cfg(test)]
 mod tests;
 mod usage;

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let timing = time(args.min_time, || {
         let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
-        let result = result.map_err(|e| args.inputs.blame(e))?;
+        let result = result.map_err(|e| args.inputs.classify(e))?;
         if args.grad { backward(&session, &result, &mut host) } else { Ok(()) }
     })?;
     if args.json {

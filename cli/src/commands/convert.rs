@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if args.version.is_some() || args.decompose.is_some() {
         return Err(misuse("`--for` and `--decompose` require an exported program as output"));
     }
-    if args.examples.is_stated() || !args.dynamic.is_empty() {
+    if args.examples.is_given() || !args.dynamic.is_empty() {
         return Err(misuse("`--inputs`, `--arg` and `--dynamic` require an exported program as output"));
     }
     let from_module =
@@ -96,7 +96,7 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
     }
     // An invalid option precedes the errors of the file.
     let version = version(args)?;
-    if args.examples.is_stated() {
+    if args.examples.is_given() {
         return Err(misuse(
             "`--inputs` and `--arg` apply to modules and functions, not to exported programs",
         ));
@@ -160,7 +160,7 @@ pub(crate) fn exported(
     let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()?, in_place };
     let inputs = examples.read(entry)?;
     let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
-    exported.map_err(|error| examples.blame(error))
+    exported.map_err(|error| examples.classify(error))
 }
 
 /// Exports a method of a module, or a function.

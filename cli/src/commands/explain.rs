@@ -114,7 +114,7 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
             let inputs = given.copied()?;
             let mut host = quiet_host(&session);
             let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
-            result.map_err(|e| options.blame(e))?;
+            result.map_err(|e| options.classify(e))?;
         }
     }
     let text = deoptimizations_text(&entry);

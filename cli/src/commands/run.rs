@@ -83,7 +83,7 @@ fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Re
     let inputs = args.inputs.read_exported()?;
     let mut host = host(session, args.output);
     let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
-    let result = result.map_err(|e| args.inputs.blame(e))?;
+    let result = result.map_err(|e| args.inputs.classify(e))?;
     args.output.value(&result)
 }
 
@@ -100,7 +100,7 @@ fn run_entry(args: &Args, session: &Session) -> Result<()> {
     host.set_grad_enabled(args.plans.is_none());
     let profile = args.profile.then(|| inputs.copied()).transpose()?;
     let result = entry.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
-    let result = result.map_err(|e| args.inputs.blame(e))?;
+    let result = result.map_err(|e| args.inputs.classify(e))?;
     if let Some(file) = &args.plans {
         std::fs::write(file, program.save_plans()).with_context(|| format!("writing {}", file.display()))?;
     }
@@ -151,7 +151,7 @@ fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Re
         let start = Instant::now();
         let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
         time += start.elapsed();
-        result.map_err(|e| args.inputs.blame(e))?;
+        result.map_err(|e| args.inputs.classify(e))?;
     }
     let nodes = host.set_timing(None).unwrap_or_default();
     Ok(Profile { calls: args.calls, time, nodes })

@@ -1,7 +1,7 @@
-//! Runs that continue after errors: the results and writes of a failing operator are missing, and so is what depends on
+//! Runs that continue after errors: the results and writes of a failing operator are poison, and so is what depends on
 //! them.
 
-use super::missing;
+use super::poison;
 use super::usage::{OperandUse, without_condition};
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{AliasDb, Analyses, ResultShapes};
@@ -48,10 +48,10 @@ pub(super) struct ContinuedRun {
     /// Removed errors of operators with needed results.
     pub(super) needed: BTreeSet<ErrorId>,
     pub(super) has_unsupported: bool,
-    /// Addresses of missing values, and of storages, tensors and containers with missing writes, with the removed errors
+    /// Addresses of poison values, and of storages, tensors and containers with poison writes, with the removed errors
     /// that are the cause. The handles keep the addresses from being reused.
-    missing: BTreeMap<usize, BTreeSet<ErrorId>>,
-    /// Identities of tensors and lists of which the missing writes may have changed the size.
+    poison: BTreeMap<usize, BTreeSet<ErrorId>>,
+    /// Identities of tensors and lists of which the poison writes may have changed the size.
     resized: BTreeSet<usize>,
     handles: Vec<IValue>,
     /// The operands of the running node.
@@ -64,35 +64,35 @@ impl ContinuedRun {
         ContinuedRun { removed, unit: Some(unit), ..ContinuedRun::default() }
     }
 
-    /// Returns whether a value is missing, or contains a missing value.
-    pub(super) fn is_missing(&self, value: &IValue) -> bool {
-        let look = |value: &IValue| match self.is_unwritten(value) {
+    /// Returns whether a value is poison, or contains a poison value.
+    pub(super) fn contains_poison(&self, value: &IValue) -> bool {
+        let look = |value: &IValue| match self.is_poison(value) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         };
-        !self.missing.is_empty() && value.visit(look).is_break()
+        !self.poison.is_empty() && value.visit(look).is_break()
     }
 
-    /// Returns whether a value itself is missing, ignoring its contents.
-    pub(super) fn is_unwritten(&self, value: &IValue) -> bool {
-        addresses(value).any(|address| self.missing.contains_key(&address))
+    /// Returns whether a value itself is poison, ignoring its contents.
+    pub(super) fn is_poison(&self, value: &IValue) -> bool {
+        addresses(value).any(|address| self.poison.contains_key(&address))
     }
 
-    /// Returns the removed errors that are the cause of missing parts of some values.
+    /// Returns the removed errors that are the cause of poison parts of some values.
     pub(super) fn causes(&self, values: &[IValue]) -> BTreeSet<ErrorId> {
         let mut causes = BTreeSet::new();
-        for value in values.iter().filter(|_| !self.missing.is_empty()) {
+        for value in values.iter().filter(|_| !self.poison.is_empty()) {
             let _ = value.visit(|value| {
-                causes.extend(addresses(value).filter_map(|address| self.missing.get(&address)).flatten());
+                causes.extend(addresses(value).filter_map(|address| self.poison.get(&address)).flatten());
                 ControlFlow::<()>::Continue(())
             });
         }
         causes
     }
 
-    /// Returns missing results for a node that does not run because of these errors. Marks the memory that it would have
+    /// Returns poison results for a node that does not run because of these errors. Marks the memory that it would have
     /// written.
-    fn leave_out(
+    fn poison_results(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -107,20 +107,20 @@ impl ContinuedRun {
             for (i, (arg, value)) in schema.args.iter().zip(operands).enumerate() {
                 if arg.is_write() {
                     self.resized.extend(value.identity().filter(|_| kept != Some(i)));
-                    self.mark_missing(value, causes);
+                    self.mark_poison(value, causes);
                 }
             }
         }
-        self.leave_out_writes(graph, node, defined, causes);
-        let results: Vec<IValue> = facts.into_iter().map(missing::missing).collect();
+        self.poison_writes(graph, node, defined, causes);
+        let results: Vec<IValue> = facts.into_iter().map(poison::value).collect();
         for result in &results {
-            self.mark_missing(result.clone(), causes);
+            self.mark_poison(result.clone(), causes);
         }
         results
     }
 
     /// Marks the memory that nested nodes would have written, by alias analysis.
-    fn leave_out_writes(
+    fn poison_writes(
         &mut self,
         graph: &Graph,
         node: NodeId,
@@ -141,7 +141,7 @@ impl ContinuedRun {
             for v in graph.operands(inner).filter(is_written) {
                 let value = defined[v].clone();
                 self.resized.extend(value.identity());
-                self.mark_missing(value, causes);
+                self.mark_poison(value, causes);
             }
         }
     }
@@ -172,15 +172,15 @@ impl ContinuedRun {
         Some(Arc::clone(&self.unit.as_ref()?.function(name)?.graph))
     }
 
-    fn mark_missing(&mut self, value: IValue, causes: &BTreeSet<ErrorId>) {
+    fn mark_poison(&mut self, value: IValue, causes: &BTreeSet<ErrorId>) {
         for address in addresses(&value) {
-            self.missing.entry(address).or_default().extend(causes);
+            self.poison.entry(address).or_default().extend(causes);
         }
         self.handles.push(value);
     }
 
     fn facts_about_results(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> Vec<Fact> {
-        missing::results(graph, node, operands, |value| self.is_missing(value), &self.resized)
+        poison::results(graph, node, operands, |value| self.contains_poison(value), &self.resized)
     }
 
     fn end(&mut self, operands: &[IValue]) -> KernelError {
@@ -206,7 +206,7 @@ impl ErrorPolicy for ContinuedRun {
         defined: &ValueMap<IValue>,
     ) -> PolicyResult {
         self.operands = operands.to_vec();
-        if !operands.iter().any(|v| self.is_missing(v)) {
+        if !operands.iter().any(|v| self.contains_poison(v)) {
             return Ok(None);
         }
         match self.usage(graph, node, operands) {
@@ -216,27 +216,23 @@ impl ErrorPolicy for ContinuedRun {
                 let answers = facts.iter().enumerate();
                 let answers: Vec<Option<IValue>> = answers
                     .map(|(i, fact)| {
-                        missing::constant(fact).or_else(|| without_condition(graph, node, i, defined))
+                        poison::constant(fact).or_else(|| without_condition(graph, node, i, defined))
                     })
                     .collect();
                 if answers.iter().all(Option::is_some) {
                     let causes = self.causes(operands);
-                    self.leave_out_writes(graph, node, defined, &causes);
+                    self.poison_writes(graph, node, defined, &causes);
                     return Ok(Some(answers.into_iter().flatten().collect()));
                 }
-                let missing = self.leave_out(graph, node, &self.causes(operands), defined);
+                let poison = self.poison_results(graph, node, &self.causes(operands), defined);
                 Ok(Some(
-                    answers
-                        .into_iter()
-                        .zip(missing)
-                        .map(|(known, missing)| known.unwrap_or(missing))
-                        .collect(),
+                    answers.into_iter().zip(poison).map(|(known, poison)| known.unwrap_or(poison)).collect(),
                 ))
             }
             OperandUse::Ends => {
                 let causes = self.causes(&operands[..1]);
                 if let Some(owner) = graph.owner(graph.parent(node)) {
-                    self.leave_out_writes(graph, owner, defined, &causes);
+                    self.poison_writes(graph, owner, defined, &causes);
                 }
                 let types = graph.operands(node).skip(1).map(|v| graph.ty(v).erase_shapes());
                 let body = graph.parent(node);
@@ -245,9 +241,9 @@ impl ErrorPolicy for ContinuedRun {
                     // A value that the body passes through is the same after any number of iterations.
                     let passes = graph.operand(node, i + 1) == graph.result(graph.param(body), i + 1);
                     let value =
-                        if passes { operands[i + 1].clone() } else { missing::missing(Fact::of_type(ty)) };
+                        if passes { operands[i + 1].clone() } else { poison::value(Fact::of_type(ty)) };
                     if !passes {
-                        self.mark_missing(value.clone(), &causes);
+                        self.mark_poison(value.clone(), &causes);
                     }
                     outputs.push(value);
                 }
@@ -276,7 +272,8 @@ impl ErrorPolicy for ContinuedRun {
             Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
             Removed::AllBut(kept) | Removed::AllButOfTasks(kept) => !kept.contains(&error),
         };
-        is_removed
-            .then(|| self.leave_out(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None)))
+        is_removed.then(|| {
+            self.poison_results(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None))
+        })
     }
 }

@@ -1,26 +1,26 @@
-//! The treatment of nodes with missing operands.
+//! The treatment of nodes with poison operands.
 
 use super::continued::{ContinuedRun, MAX_CALLS, Removed};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
 use flambeau_rewrite::ContainerOp;
 
-/// The effect of missing operands on a node.
+/// The effect of poison operands on a node.
 pub(super) enum OperandUse {
     /// The node only moves the operands, or runs a body, which is checked itself.
     Moves,
-    /// The node cannot run without the operands, so its results are missing too.
+    /// The node cannot run without the operands, so its results are poison too.
     Computes,
-    /// The loop around the end of the block cannot continue, so it ends, and its results are missing.
+    /// The loop around the end of the block cannot continue, so it ends, and its results are poison.
     Ends,
     /// The node must run, but cannot.
     Needs,
 }
 
 impl ContinuedRun {
-    /// Returns how a node uses operands of which some are missing or contain missing values.
+    /// Returns how a node uses operands of which some are poison or contain poison values.
     pub(super) fn usage(&self, graph: &Graph, node: NodeId, operands: &[IValue]) -> OperandUse {
-        let is_missing = |i: usize| operands.get(i).is_some_and(|v| self.is_missing(v));
-        let is_itself = || operands.iter().any(|v| self.is_unwritten(v));
+        let contains_poison = |i: usize| operands.get(i).is_some_and(|v| self.contains_poison(v));
+        let is_itself = || operands.iter().any(|v| self.is_poison(v));
         let is_needed = |node: NodeId| self.effects(graph, node, MAX_CALLS).has_side_effects();
         let by_effects = || if is_needed(node) { OperandUse::Needs } else { OperandUse::Computes };
         match graph.op(node).kind() {
@@ -33,7 +33,7 @@ impl ContinuedRun {
                         if is_itself() { OperandUse::Computes } else { OperandUse::Moves }
                     }
                     Prim::DictConstruct => {
-                        let lacks_key = operands.iter().step_by(2).any(|key| self.is_missing(key));
+                        let lacks_key = operands.iter().step_by(2).any(|key| self.contains_poison(key));
                         if lacks_key { OperandUse::Computes } else { OperandUse::Moves }
                     }
                     Prim::UncheckedCast | Prim::Annotate => OperandUse::Moves,
@@ -42,18 +42,18 @@ impl ContinuedRun {
                     Prim::Return => {
                         let owner = graph.owner(graph.parent(node)).filter(|&n| graph.is_prim(n, Prim::Loop));
                         match owner {
-                            Some(owner) if is_missing(0) && is_needed(owner) => OperandUse::Needs,
-                            Some(_) if is_missing(0) => OperandUse::Ends,
+                            Some(owner) if contains_poison(0) && is_needed(owner) => OperandUse::Needs,
+                            Some(_) if contains_poison(0) => OperandUse::Ends,
                             _ => OperandUse::Moves,
                         }
                     }
-                    Prim::Loop if is_missing(0) || is_missing(1) => by_effects(),
+                    Prim::Loop if contains_poison(0) || contains_poison(1) => by_effects(),
                     Prim::Loop => OperandUse::Moves,
                     prim if prim.runs_subgraph() => OperandUse::Moves,
                     _ => by_effects(),
                 }
             }
-            // A task's result may be missing if it is not needed.
+            // A task's result may be poison if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
                 if is_itself() || matches!(self.removed, Removed::AllButOfTasks(_)) {
                     OperandUse::Needs
@@ -67,7 +67,7 @@ impl ContinuedRun {
                 // The list and the position must be known.
                 Some(Some(element)) => {
                     let others = operands.iter().enumerate().filter(|&(i, _)| i != element);
-                    if others.into_iter().any(|(_, v)| self.is_unwritten(v)) {
+                    if others.into_iter().any(|(_, v)| self.is_poison(v)) {
                         by_effects()
                     } else {
                         OperandUse::Moves

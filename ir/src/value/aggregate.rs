@@ -74,7 +74,7 @@ impl Tuple {
         }
     }
 
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(self, into: &mut Vec<IValue>) {
         if let Some(mut data) = Arc::into_inner(self.0) {
             into.extend(data.items.drain(..));
         }
@@ -160,7 +160,7 @@ impl Object {
         self.0.address()
     }
 
-    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(mut self, into: &mut Vec<IValue>) {
         if let Some(slots) = self.get_mut() {
             into.append(slots);
         }
@@ -222,7 +222,7 @@ impl EnumValue {
         Arc::as_ptr(&self.0) as usize
     }
 
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(self, into: &mut Vec<IValue>) {
         if let Some(mut data) = Arc::into_inner(self.0) {
             into.push(std::mem::take(&mut data.value));
         }

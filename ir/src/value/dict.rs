@@ -123,12 +123,12 @@ impl DictMap {
         found.expect("invariant: live entries are in the table").remove();
         self.live -= 1;
         if self.entries.len() > 16 && self.live < self.entries.len() / 2 {
-            self.squeeze();
+            self.compact();
         }
         (entry.key, entry.value)
     }
 
-    fn squeeze(&mut self) {
+    fn compact(&mut self) {
         self.entries.retain(Option::is_some);
         self.head = 0;
         self.table.clear();
@@ -266,7 +266,7 @@ impl Dict {
         self.0.address()
     }
 
-    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(mut self, into: &mut Vec<IValue>) {
         if let Some(map) = self.get_mut() {
             into.append(&mut map.drain());
         }

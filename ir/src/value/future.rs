@@ -199,7 +199,7 @@ impl Future {
         Arc::as_ptr(&self.0) as usize
     }
 
-    pub(super) fn dismantle(self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(self, into: &mut Vec<IValue>) {
         if let Some(mut data) = Arc::into_inner(self.0) {
             into.extend(data.state.get_mut().held());
         }

@@ -411,7 +411,7 @@ impl List {
     }
 
     /// Moves nested values to `into` if this is the last handle.
-    pub(super) fn dismantle(mut self, into: &mut Vec<IValue>) {
+    pub(super) fn take_children(mut self, into: &mut Vec<IValue>) {
         if let Some(ListItems::Values(v)) = self.get_mut() {
             into.append(v);
         }

@@ -30,12 +30,12 @@ pub(super) fn any_nested(values: &[IValue]) -> bool {
 pub(super) fn drop_nested(mut dying: Vec<IValue>) {
     while let Some(value) = dying.pop() {
         match value {
-            IValue::Tuple(t) => t.dismantle(&mut dying),
-            IValue::List(l) => l.dismantle(&mut dying),
-            IValue::Dict(d) => d.dismantle(&mut dying),
-            IValue::Object(o) => o.dismantle(&mut dying),
-            IValue::Enum(e) => e.dismantle(&mut dying),
-            IValue::Future(f) => f.dismantle(&mut dying),
+            IValue::Tuple(t) => t.take_children(&mut dying),
+            IValue::List(l) => l.take_children(&mut dying),
+            IValue::Dict(d) => d.take_children(&mut dying),
+            IValue::Object(o) => o.take_children(&mut dying),
+            IValue::Enum(e) => e.take_children(&mut dying),
+            IValue::Future(f) => f.take_children(&mut dying),
             _ => {}
         }
     }

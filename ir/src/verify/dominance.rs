@@ -52,7 +52,9 @@ fn uses(g: &Graph, node: NodeId, scope: &ValueSet, findings: &mut Findings) {
     for (i, v) in g.operands(node).enumerate() {
         if !scope.contains(v) {
             let message = format!("operand {i}, %{}, is not defined where it is used", g.name(v));
-            findings.push(VerifyError::new("V020", node, message).about(Entity::Value(v)).related(g.def(v)));
+            findings.push(
+                VerifyError::new("V020", node, message).with_entity(Entity::Value(v)).related(g.def(v)),
+            );
         }
     }
 }

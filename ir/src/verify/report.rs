@@ -25,7 +25,7 @@ impl VerifyError {
         VerifyError { code, node, entity: Entity::Node(node), related: Vec::new(), message: message.into() }
     }
 
-    pub(super) fn about(mut self, entity: Entity) -> Self {
+    pub(super) fn with_entity(mut self, entity: Entity) -> Self {
         self.entity = entity;
         self
     }

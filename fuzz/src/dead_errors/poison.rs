@@ -1,9 +1,9 @@
 //! Values that removed operators do not compute, and what a pass knows of them nevertheless.
 //!
 //! A pass may answer a query of a value that no operator has to compute: `x is None` by the type of `x`, `x.dim()` by
-//! shape analysis. As in PyTorch, the operator that computes `x` is then removed together with its error. So a missing
+//! shape analysis. As in PyTorch, the operator that computes `x` is then removed together with its error. So a poison
 //! value is an object with the facts that the rules of its operator claim, and it moves through containers and calls
-//! like any other. A query is answered if its result is a constant by the rules of its operator, whatever the missing
+//! like any other. A query is answered if its result is a constant by the rules of its operator, whatever the poison
 //! operands are.
 
 use flambeau_analysis::shape::{Dim, Fact, OperandFact, ShapeCx, Symbols, TensorFact, conclude};
@@ -24,12 +24,12 @@ impl HostObject for Missing {
     }
 }
 
-/// Creates a missing value with these facts.
-pub(super) fn missing(fact: Fact) -> IValue {
+/// Creates a poison value with these facts.
+pub(super) fn value(fact: Fact) -> IValue {
     IValue::Host(HostValue::new(Missing(fact)))
 }
 
-/// The facts about a missing value.
+/// The facts about a poison value.
 fn known(value: &IValue) -> Option<&Fact> {
     match value {
         IValue::Host(object) => object.downcast::<Missing>().map(|m| &m.0),
@@ -37,20 +37,20 @@ fn known(value: &IValue) -> Option<&Fact> {
     }
 }
 
-/// The facts about the results of a node that does not run on these operands. `is_missing` decides whether a value is or
+/// The facts about the results of a node that does not run on these operands. `contains_poison` decides whether a value is or
 /// holds something that was not computed; `resized` are the identities of tensors and lists whose sizes are not known.
 pub(super) fn results(
     graph: &Graph,
     node: NodeId,
     operands: &[IValue],
-    is_missing: impl Fn(&IValue) -> bool,
+    contains_poison: impl Fn(&IValue) -> bool,
     resized: &BTreeSet<usize>,
 ) -> Vec<Fact> {
     let by_type = |v: ValueId| Fact::of_type(graph.ty(v).erase_shapes());
     let Some(row) = graph.op(node).row() else { return graph.results(node).map(by_type).collect() };
     let registry = graph.registry();
     let (shape, dtype) = (registry.facet::<ResultShapes>(row), registry.facet::<Dtype>(row));
-    let operands = graph.operands(node).zip(operands).map(|(v, value)| match is_missing(value) {
+    let operands = graph.operands(node).zip(operands).map(|(v, value)| match contains_poison(value) {
         false => OperandFact::of(value),
         true => OperandFact { fact: Cow::Owned(fact_about(value, resized)), ty: graph.ty(v), constant: None },
     });
@@ -73,7 +73,7 @@ pub(super) fn constant(fact: &Fact) -> Option<IValue> {
     }
 }
 
-/// The facts about a value, of which parts may be missing. Containers in containers have none.
+/// The facts about a value, of which parts may be poison. Containers in containers have none.
 fn fact_about(value: &IValue, resized: &BTreeSet<usize>) -> Fact {
     let resized = |value: &IValue| value.identity().is_some_and(|id| resized.contains(&id));
     let part = |value: &IValue| match (known(value), value) {
