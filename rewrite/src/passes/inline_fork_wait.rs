@@ -1,14 +1,14 @@
 //! Inlines forked tasks whose futures are only waited for.
 //!
-//! Running a task at its fork is one of the legal schedules of the program. An error of the task is then raised at the
-//! fork instead of the wait. So a task is inlined only if a wait is in the block of the fork, or if running the task is
-//! unobservable. Futures with other uses (in lists, returned, carried around loops) stay, and so do tasks that check
-//! their arguments.
+//! Running a task at its fork is one of the legal schedules of the program, but an error of the task is raised at the wait.
+//! So a task replaces its fork if running it is unobservable, or if the nodes between the fork and the first wait of the
+//! same block are; otherwise it replaces this wait if neither the task nor these nodes have effects other than errors.
+//! Futures with other uses (in lists, returned, carried around loops) stay, and so do tasks that check their arguments.
 
 use super::inline::checks_arguments;
 use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_ir::{At, Fault, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::{At, Effects, Fault, Graph, NodeId, Prim, ValueId};
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,7 +30,7 @@ impl Pass for InlineForkWait {
                 .nodes_deep()
                 .filter(|&n| graph.is_prim(n, Prim::Fork))
                 .filter(|&n| graph.uses(graph.result(n, 0)).all(|u| waits(u.user)))
-                .filter(|&n| is_waited_for(graph, n) && !checks_operands(graph, n))
+                .filter(|&n| position(graph, n).is_some() && !checks_operands(graph, n))
                 .collect();
             if forks.is_empty() {
                 return Ok(());
@@ -42,12 +42,12 @@ impl Pass for InlineForkWait {
                 }
                 let g = editor.graph();
                 let attr = g.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
-                let Some(body) = attr.cloned() else { continue };
+                let (Some(body), Some(position)) = (attr.cloned(), position(g, fork)) else { continue };
                 let future = g.result(fork, 0);
                 let inputs: Vec<ValueId> = g.operands(fork).collect();
                 let waiting: Vec<NodeId> = g.uses(future).map(|u| u.user).collect();
                 let outputs = editor
-                    .at(At::before(fork))
+                    .at(At::before(position))
                     .inline_graph(&body, &inputs, None)
                     .map_err(|e| PassError::new(Fault::Input, format!("the subgraph of a fork: {e}")))?;
                 let [value] = outputs[..] else {
@@ -68,11 +68,36 @@ fn checks_operands(graph: &Graph, fork: NodeId) -> bool {
     body.is_some_and(|body| checks_arguments(graph, graph.operands(fork), body))
 }
 
-/// Whether every execution of the fork also waits for the task, or the task may be speculated: a task that only one
-/// branch waits for must not raise on the other.
-fn is_waited_for(graph: &Graph, fork: NodeId) -> bool {
-    let body = graph.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
-    let block = graph.parent(fork);
-    let waited = graph.uses(graph.result(fork, 0)).any(|u| graph.parent(u.user) == block);
-    body.is_some_and(|body| waited || body.all_effects().may_speculate())
+/// Bound on the nodes between a fork and its wait; other forks stay, so that the pass is linear.
+const MAX_BETWEEN: usize = 256;
+
+/// Effects that no other node observes if a failing run ends at another place.
+const QUIET: Effects = Effects::READS.union(Effects::READS_STATE).union(Effects::ALIASES).union(Effects::RAISES);
+
+/// Returns the node before which the task may run instead of beside the program: the fork or a wait. A task that only
+/// one branch waits for must not raise on the other.
+fn position(graph: &Graph, fork: NodeId) -> Option<NodeId> {
+    let attr = graph.attr(fork, flambeau_ir::attr::names::subgraph());
+    let task = attr.and_then(|a| a.as_graph())?.all_effects();
+    if task.may_speculate() {
+        return Some(fork);
+    }
+    let future = graph.result(fork, 0);
+    let mut between = Effects::PURE;
+    let after = std::iter::successors(graph.next(fork), |&n| graph.next(n));
+    for node in after.take(MAX_BETWEEN) {
+        if graph.operands(node).next() == Some(future) {
+            return match between.may_speculate() {
+                true => Some(fork),
+                false => (QUIET.contains(task) && QUIET.contains(between)).then_some(node),
+            };
+        }
+        let nested = graph.blocks(node).flat_map(|b| graph.nodes_deep_in(b)).take(MAX_BETWEEN);
+        let (before, mut count) = (between | graph.effects(node), 0);
+        between = nested.inspect(|_| count += 1).fold(before, |all, n| all | graph.effects(n));
+        if count == MAX_BETWEEN {
+            return None;
+        }
+    }
+    None
 }
