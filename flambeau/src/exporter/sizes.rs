@@ -541,18 +541,21 @@ impl Sizes {
                     let fact = fact.as_tensor().cloned().unwrap_or_default();
                     self.conclude_contents(tensor, &fact, exprs, unbacked)?;
                 }
-                (IValue::Tensor(tensor), Fact::Tensor(fact)) => self.conclude(tensor, &fact, &sources),
+                (IValue::Tensor(tensor), fact) => {
+                    let fact = fact.as_tensor().cloned().unwrap_or_default();
+                    self.conclude(tensor, &fact, &sources, exprs, unbacked)?;
+                }
                 (IValue::List(list), Fact::List(facts)) => {
                     for (tensor, fact) in list.to_tensors().unwrap_or_default().iter().zip(&facts) {
                         if let Fact::Tensor(fact) = fact {
-                            self.conclude(tensor, fact, &sources);
+                            self.conclude(tensor, fact, &sources, exprs, unbacked)?;
                         }
                     }
                 }
                 (IValue::List(list), Fact::ListOf(fact)) => {
                     for tensor in list.to_tensors().unwrap_or_default() {
                         if let Fact::Tensor(fact) = &*fact {
-                            self.conclude(&tensor, fact, &sources);
+                            self.conclude(&tensor, fact, &sources, exprs, unbacked)?;
                         }
                     }
                 }
@@ -586,16 +589,41 @@ impl Sizes {
         Ok(())
     }
 
-    /// Sets the sizes of a result that agree with the example.
-    fn conclude(&mut self, tensor: &Tensor, fact: &TensorFact, sources: &[&Tensor]) {
-        let Some(dims) = fact.dims.as_ref().filter(|dims| dims.len() == tensor.rank()) else {
+    /// Sets the sizes of a result that agree with the example. If an operand has a data-dependent size, each size that the rule
+    /// does not state is a symbol of its own: as a constant it would hold for the example only.
+    fn conclude(
+        &mut self,
+        tensor: &Tensor,
+        fact: &TensorFact,
+        sources: &[&Tensor],
+        exprs: &mut Exprs,
+        unbacked: &mut usize,
+    ) -> Res<()> {
+        if sources.iter().any(|source| source.id() == tensor.id()) {
             // A result that is an operand keeps its sizes.
-            return;
-        };
-        let agrees =
-            |dim: Dim, size: i64| if self.hint(dim, 0) == Some(size) { dim } else { Dim::Known(size) };
-        let sizes = dims.iter().zip(tensor.sizes()).map(|(&dim, &size)| agrees(dim, size)).collect();
+            return Ok(());
+        }
+        let is_data_dependent = sources.iter().any(|source| {
+            self.layout(source).is_some_and(|own| own.sizes.iter().any(|&dim| !self.is_backed(dim, 0)))
+        });
+        let dims = fact.dims.as_ref().filter(|dims| dims.len() == tensor.rank());
+        if dims.is_none() && !is_data_dependent {
+            return Ok(());
+        }
+        let mut sizes = Vec::with_capacity(tensor.rank());
+        for (i, &size) in tensor.sizes().iter().enumerate() {
+            let stated = dims.map(|dims| dims[i]).filter(|&dim| self.hint(dim, 0) == Some(size));
+            sizes.push(match stated {
+                Some(dim) => dim,
+                None if is_data_dependent => {
+                    *unbacked += 1;
+                    self.unbacked(&format!("u{}", *unbacked - 1), Range::SIZE, size, exprs)?
+                }
+                None => Dim::Known(size),
+            });
+        }
         self.set(tensor, sizes, sources);
+        Ok(())
     }
 
     /// Returns the ranges of the symbols, in the order of their names.

@@ -46,6 +46,10 @@ impl ExportedProgram {
         recorder.exprs = model.exprs.clone();
         recorder.sizes.is_fixed = true;
         recorder.lift_from(model.constants.len());
+        let numbers = model.exprs.symbols().filter_map(|symbol| {
+            symbol.as_str().trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().ok()
+        });
+        recorder.unbacked = numbers.max().map_or(0, |last| last.saturating_add(1));
         let symbols = Symbols::new(model, &mut recorder)?;
         let unit = CompilationUnit::new();
         let mut host = session.host();
