@@ -10,16 +10,17 @@ use crate::error::Error;
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::bytecode::Code;
-use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall};
+use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
 use flambeau_exec::{ExecError, Host};
 use flambeau_executor::CompleteArgumentSpec;
 use flambeau_ir::attr::names;
-use flambeau_ir::types::TensorType;
+use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::value::Object;
 use flambeau_ir::{
     At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
-use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable, OpDerivative};
+use flambeau_rewrite::ContainerOp;
+use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -31,11 +32,14 @@ const MOST_PLANS: usize = 16;
 const ROUNDS: usize = 4;
 
 /// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
-const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,remove_mutation,simplify";
+const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
+                       simplify";
 
 /// Answers questions about metadata that a plan assumes, writes out the loops whose numbers of iterations these determine,
 /// and makes the writes functional that remain.
-const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),loop_unrolling{constant},lower_simple_tuples,\
+const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),\
+                          fix{8}(loop_unrolling{constant},container_replacement,scalar_replacement,\
+                          lower_simple_tuples,peephole,constant_propagation,dce),\
                           remove_mutation,fix{2}(peephole,constant_propagation),remove_mutation,cse,dce";
 
 /// The plans of an entry.
@@ -61,12 +65,16 @@ struct Prepared {
 struct Attribute {
     value: ValueId,
     path: Vec<Symbol>,
+    /// Whether it is a tensor, and not an optional one or a container of tensors.
+    is_tensor: bool,
 }
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(PartialEq, Eq)]
 struct Key {
     spec: CompleteArgumentSpec,
+    /// The keys of dictionaries, as text.
+    entries: Vec<String>,
     attributes: Vec<bool>,
 }
 
@@ -82,11 +90,19 @@ pub(crate) struct Plan {
     shared: Vec<Vec<usize>>,
     /// Whether the forward graph draws random numbers.
     draws: bool,
+    /// Whether the forward graph prints, so that no call may run twice.
+    prints: bool,
+    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to those of the sources.
+    whole: Arc<Graph>,
+    /// The plans of the derivative of `whole`.
+    second: GraphPlans,
 }
 
 /// The end of a call with a plan.
 enum Ran {
     Returned(IValue),
+    /// The forward graph raised an error.
+    Raised,
     /// The results at these positions are constants, arguments or views of arguments, other than the plan assumes.
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
@@ -114,6 +130,17 @@ impl GraphPlans {
         if after == u32::MAX || self.calls.fetch_add(1, Ordering::Relaxed) < after {
             return Ok(None);
         }
+        self.run(engine, graph, args, host)
+    }
+
+    /// Runs a call with a plan, also the first one.
+    fn run(
+        &self,
+        engine: &Arc<Engine>,
+        graph: &Arc<Graph>,
+        args: &[IValue],
+        host: &mut Host,
+    ) -> Result<Option<IValue>, Error> {
         let prepared = self.prepared.get_or_init(|| Prepared::new(engine, graph).map(Arc::new));
         let prepared = match prepared {
             Ok(prepared) => prepared,
@@ -125,6 +152,7 @@ impl GraphPlans {
         for _ in 0..2 {
             let known = match plan.run(engine, graph, args, host)? {
                 Ran::Returned(value) => return Ok(Some(value)),
+                Ran::Raised => return Ok(None),
                 Ran::Shares(shared) => {
                     let Some(key) = prepared.key(engine, args) else { return Ok(None) };
                     Plan::new(engine, prepared, args, &key.attributes, shared)?.map(Arc::new)
@@ -155,11 +183,17 @@ impl GraphPlans {
         plans.map(|plan| (Arc::clone(plan.forward.graph()), Arc::clone(plan.backward.graph()))).collect()
     }
 
-    /// Returns the reasons why calls were recorded operator by operator.
+    /// Returns the reasons why calls were recorded operator by operator, also those of derivatives of derivatives.
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
-        let plans = lock(&self.plans);
-        whole.into_iter().chain(plans.iter().filter_map(|(_, plan)| plan.as_ref().err())).cloned().collect()
+        let mut found: Vec<String> = whole.into_iter().cloned().collect();
+        for (_, plan) in lock(&self.plans).iter() {
+            match plan {
+                Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("again: {why}"))),
+                Err(reason) => found.push(reason.clone()),
+            }
+        }
+        found
     }
 
     fn plan(
@@ -189,23 +223,35 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl Prepared {
     fn new(engine: &Engine, graph: &Graph) -> Result<Prepared, String> {
-        let prepared = engine.session().apply_text(graph, engine.unit(), PREPARE);
-        let graph = prepared.map_err(|error| error.to_string())?;
-        let history = graph.registry().column::<ReadsHistory>();
-        let reads = |n: &NodeId| graph.op(*n).row().is_some_and(|row| history.get(row).is_some());
+        let mut expanded = graph.clone();
+        autodiff::expand_contexts(&mut expanded);
+        let session = engine.session();
+        let applied = |graph: &Graph, text: &str| {
+            session.apply_text(graph, engine.unit(), text).map_err(|error| error.to_string())
+        };
+        let mut graph = applied(&expanded, "simplify")?;
+        let library = session.gradient_library().map_err(|error| error.to_string())?;
+        autodiff::resolve_grad_mode(&mut graph, &*library).map_err(|error| error.to_string())?;
+        let graph = applied(&graph, PREPARE)?;
+        let registry = graph.registry();
+        let (history, queries) = (registry.column::<ReadsHistory>(), registry.column::<RecordingQuery>());
+        let is_answered = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
+        let reads = |n: &NodeId| {
+            graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_answered(row))
+        };
         if let Some(node) = graph.nodes_deep().find(reads) {
             return Err(
                 NotDifferentiable::at(&graph, node, "depends on how its operand was recorded").to_string()
             );
         }
+        let mut graph = graph;
+        hoist_attributes(&mut graph);
         let mut attributes = Vec::new();
-        for node in graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
+        for node in graph.nodes_deep().filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
             let value = graph.result(node, 0);
-            if graph.ty(value).is_tensor() {
-                let path = path_of(&graph, value);
-                let path =
-                    path.ok_or("an attribute of an object that is not a part of the first argument")?;
-                attributes.push(Attribute { value, path });
+            let path = path_of(&graph, value).filter(|_| graph.parent(node) == graph.root());
+            if let (Some(path), true) = (path, may_hold_tensor(graph.ty(value))) {
+                attributes.push(Attribute { value, path, is_tensor: graph.ty(value).is_tensor() });
             }
         }
         Ok(Prepared { graph, attributes })
@@ -213,15 +259,39 @@ impl Prepared {
 
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
-        let key =
-            Key { spec: CompleteArgumentSpec::of(args, true), attributes: self.requires_grad(engine, args)? };
+        // The elements of lists and dictionaries are described like those of tuples.
+        let described: Vec<IValue> = args.iter().map(described).collect();
+        let keys = |arg: &IValue| match arg {
+            IValue::Dict(dict) => dict.read().iter().map(|(key, _)| format!("{key:?}")).collect(),
+            _ => Vec::new(),
+        };
+        let key = Key {
+            spec: CompleteArgumentSpec::of(&described, true),
+            entries: args.iter().flat_map(keys).collect(),
+            attributes: self.requires_grad(engine, args)?,
+        };
         key.spec.is_complete().then_some(key)
     }
 
-    /// Returns which attributes require gradients; `None` if one cannot be found.
+    /// Returns which attributes require gradients; `None` if one cannot be found, or does and is not a tensor by its type.
     fn requires_grad(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<bool>> {
-        let of = |a: &Attribute| Some(attribute(engine.unit(), args.first()?, &a.path)?.requires_grad());
+        let of = |a: &Attribute| {
+            let value = attribute(engine.unit(), args.first()?, &a.path)?;
+            let requires = crate::recording::requires_grad(&value);
+            (!requires || a.is_tensor).then_some(requires)
+        };
         self.attributes.iter().map(of).collect()
+    }
+}
+
+/// Returns a list or dictionary of tensors as a tuple of these.
+fn described(arg: &IValue) -> IValue {
+    match arg {
+        IValue::List(list) if list.read().iter().any(|item| item.is_tensor()) => {
+            IValue::tuple(list.read().iter().collect())
+        }
+        IValue::Dict(dict) => IValue::tuple(dict.read().iter().map(|(_, value)| value.clone()).collect()),
+        other => other.clone(),
     }
 }
 
@@ -238,7 +308,53 @@ fn path_of(graph: &Graph, value: ValueId) -> Option<Vec<Symbol>> {
     (graph.inputs().next() == Some(value)).then_some(path)
 }
 
-fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<Tensor> {
+/// Moves attributes that nested blocks read from the receiver to the start of the graph, which does not set any.
+fn hoist_attributes(graph: &mut Graph) {
+    let root = graph.root();
+    let is_get = |g: &Graph, n: NodeId| g.is_prim(n, Prim::GetAttr);
+    if graph.nodes_deep().any(|n| graph.is_prim(n, Prim::SetAttr)) {
+        return;
+    }
+    let nested: Vec<NodeId> =
+        graph.nodes_deep().filter(|n| is_get(graph, *n) && graph.parent(*n) != root).collect();
+    for node in nested {
+        // In program order, so the object was moved before.
+        let def = graph.def(graph.operand(node, 0));
+        if graph.parent(def) != root || !(is_get(graph, def) || def == graph.param(root)) {
+            continue;
+        }
+        let mut editor = graph.edit();
+        if is_get(editor.graph(), def) {
+            editor.move_after(node, def);
+        } else {
+            let first = editor.graph().nodes(root).next();
+            first.into_iter().for_each(|first| editor.move_before(node, first));
+        }
+    }
+}
+
+/// Returns a node that reads an attribute which is not among those of [`Prepared`].
+fn unknown_attribute(graph: &Graph) -> Option<NodeId> {
+    let is_unknown = |n: &NodeId| {
+        let value = graph.is_prim(*n, Prim::GetAttr).then(|| graph.result(*n, 0));
+        let is_known = |v: ValueId| graph.parent(*n) == graph.root() && path_of(graph, v).is_some();
+        value.is_some_and(|v| may_hold_tensor(graph.ty(v)) && !is_known(v))
+    };
+    graph.nodes_deep().find(is_unknown)
+}
+
+/// Whether a value of this type may be or contain a tensor, other than an object.
+fn may_hold_tensor(ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Tensor(_) => true,
+        TypeKind::List(elem) | TypeKind::Optional(elem) => may_hold_tensor(*elem),
+        TypeKind::Dict(_, elem) => may_hold_tensor(*elem),
+        TypeKind::Tuple(tuple) => tuple.elems.iter().any(|ty| may_hold_tensor(*ty)),
+        _ => false,
+    }
+}
+
+fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<IValue> {
     let mut value = receiver.clone();
     for name in path {
         let object: &Object = value.as_object()?;
@@ -246,7 +362,7 @@ fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Opti
         let slot = class.attributes.iter().position(|a| a.name == *name)?;
         value = object.get(slot);
     }
-    value.as_tensor().cloned()
+    Some(value)
 }
 
 impl Plan {
@@ -278,6 +394,13 @@ impl Plan {
                         Err(error) => return Ok(Err(error.to_string())),
                     }
                 }
+                IValue::Dict(dict) if crate::recording::requires_grad(arg) => {
+                    let entries: Vec<(IValue, IValue)> = dict.to_vec();
+                    match unpacked_entries(&mut graph, *value, &entries, &mut wrt) {
+                        Ok(found) => sources[i] = found,
+                        Err(error) => return Ok(Err(error.to_string())),
+                    }
+                }
                 other if crate::recording::requires_grad(other) => {
                     return Ok(Err(format!("argument {i} is a container of tensors that require gradients")));
                 }
@@ -295,10 +418,22 @@ impl Plan {
             Ok(graph) => graph,
             Err(reason) => return Ok(Err(reason)),
         };
+        for _ in 0..ROUNDS {
+            let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+            match autodiff::resolve_requires_grad(&mut graph, &wrt, &*library) {
+                Ok(false) => break,
+                Ok(true) => graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?,
+                Err(error) => return Ok(Err(error.to_string())),
+            }
+        }
         let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
             graph.edit().remove_block_output(root, i);
+        }
+        if let Some(node) = unknown_attribute(&graph) {
+            let what = "an attribute of an object that is not a part of the first argument";
+            return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
         }
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
         let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
@@ -312,13 +447,26 @@ impl Plan {
             results: gradient.results,
             sources: wrt.len(),
         };
+        let copy = library.helper(Helper::Copy).map_err(|e| Error::misuse(e.to_string()))?;
+        let prints = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::IO));
+        if prints && (counts.outputs.len() > 1 || !shared.is_empty()) {
+            return Ok(Err("the function prints, and a walk may have to call it again".to_owned()));
+        }
+        let whole = whole(&gradient.forward, &gradient.backward, &counts, &copy);
+        let whole = match whole {
+            Ok(whole) => Arc::new(whole),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
         Ok(Ok(Plan {
+            whole,
+            second: GraphPlans::default(),
             forward: engine.compile(&Arc::new(gradient.forward))?,
             backward: engine.compile(&Arc::new(gradient.backward))?,
             gradient: counts,
             args: sources,
             shared,
             draws,
+            prints,
         }))
     }
 
@@ -331,7 +479,17 @@ impl Plan {
         host: &mut Host,
     ) -> Result<Ran, Error> {
         let generator = self.draws.then(|| host.rng().fork());
-        let values = unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host))?;
+        let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
+            Ok(values) => values,
+            // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
+            Err(error) if error.fault == Fault::Input && !self.prints => {
+                if let Some(before) = generator {
+                    host.set_rng(before);
+                }
+                return Ok(Ran::Raised);
+            }
+            Err(error) => return Err(error),
+        };
         let Counts { outputs, conditional, results, sources } = &self.gradient;
         let values = match &values {
             IValue::Tuple(values) => values.items(),
@@ -369,16 +527,17 @@ impl Plan {
         }
         let (own, shared) = roles.split_at(outputs.len());
         let is_own = |role: &Option<Role>| role.as_ref().is_none_or(Role::is_own);
-        if !own.iter().all(is_own) || shared.iter().flatten().any(Role::is_own) {
+        // A result that depends in some runs only may be an argument in others, which then has its own history.
+        let stays = |(role, conditional): (&Option<Role>, &bool)| *conditional || is_own(role);
+        if !own.iter().zip(conditional).all(stays) || shared.iter().flatten().any(Role::is_own) {
             if let Some(generator) = generator {
                 host.set_rng(generator);
             }
-            if own.iter().zip(conditional).any(|(role, conditional)| *conditional && !is_own(role)) {
-                return Ok(Ran::Refused(
-                    "a result depends in some runs only, and shares memory with an argument",
-                ));
-            }
-            let shared = paths.iter().zip(&roles).filter(|(_, role)| !is_own(role));
+            let mut is_conditional = conditional.iter().copied().chain(std::iter::repeat(false));
+            let shared = paths.iter().zip(&roles).filter(|(_, role)| {
+                let is_conditional = is_conditional.next() == Some(true);
+                !is_own(role) && !is_conditional
+            });
             return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
         for (tensor, role) in made.iter().zip(&roles) {
@@ -386,10 +545,12 @@ impl Plan {
                 tape::record_view(tensor, of);
             }
         }
+        let of_graph = made.iter().zip(own).map(|(tensor, role)| tensor.clone().filter(|_| is_own(role)));
+        let of_graph: Vec<Option<Tensor>> = of_graph.collect();
         let derivative =
             Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
         let call = RecordedCall { args, arg_sources: self.args.clone(), captures, generator };
-        tape::record_graph(Arc::new(derivative), &made[..outputs.len()], &source_tensors, call);
+        tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
         Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
 }
@@ -463,6 +624,7 @@ fn unpacked(
     let made = editor.value(Prim::ListConstruct, &values, ty);
     let def = editor.graph().def(made);
     editor.replace_uses_after(def, list, made);
+    check_unwritten(editor.graph(), made)?;
     let mut sources = Vec::new();
     for (item, value) in items.iter().zip(values) {
         let source = item.as_tensor().filter(|t| t.requires_grad());
@@ -473,6 +635,105 @@ fn unpacked(
         wrt.extend(source.map(|_| value));
     }
     Ok(sources)
+}
+
+/// Lets a graph read a dictionary argument as a dictionary of its entries, as [`unpacked`] does for lists.
+fn unpacked_entries(
+    graph: &mut Graph,
+    dict: ValueId,
+    entries: &[(IValue, IValue)],
+    wrt: &mut Vec<ValueId>,
+) -> Result<ArgSources, NotDifferentiable> {
+    let registry = Arc::clone(graph.registry());
+    let (ty, root) = (graph.ty(dict), graph.root());
+    let refused = |graph: &Graph, what: &str| Err(NotDifferentiable::at(graph, graph.param(root), what));
+    let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
+        return refused(graph, "an argument is a dictionary of other values than tensors");
+    };
+    let column = registry.column::<ContainerOp>();
+    let takes = |op: &OpId| {
+        let args = &registry.schema(*op).args;
+        column.get(*op) == Some(&ContainerOp::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
+    };
+    let Some(read) = registry.ids().find(takes) else {
+        return refused(graph, "an argument is a dictionary with keys of an unknown type");
+    };
+    let mut editor = graph.edit();
+    editor.at(At::start(root));
+    let (mut operands, mut sources) = (Vec::new(), Vec::new());
+    for (key, value) in entries {
+        let key = editor.constant(key.clone());
+        let element = editor.value(read, &[dict, key], elem);
+        operands.extend([key, element]);
+        let source = value.as_tensor().filter(|t| t.requires_grad());
+        sources.push(source.map(|_| wrt.len()));
+        wrt.extend(source.map(|_| element));
+    }
+    let made = editor.value(Prim::DictConstruct, &operands, ty);
+    let def = editor.graph().def(made);
+    editor.replace_uses_after(def, dict, made);
+    check_unwritten(graph, made)?;
+    Ok(sources)
+}
+
+/// Refuses writes to an argument's container, which the caller would not see.
+fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferentiable> {
+    let writes =
+        |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<ContainerOp>(row)) {
+            Some(what) => what.writes(),
+            None => graph.effects(*n).may_write(),
+        };
+    match graph.uses(container).map(|u| u.user).find(writes) {
+        Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
+        None => Ok(()),
+    }
+}
+
+/// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the
+/// outputs, and whose outputs are the gradients of the sources.
+fn whole(
+    forward: &Graph,
+    backward: &Graph,
+    counts: &Counts,
+    copy: &Graph,
+) -> Result<Graph, NotDifferentiable> {
+    let mut graph = forward.clone();
+    let root = graph.root();
+    let flags = counts.conditional.iter().filter(|c| **c).count();
+    let kept: Vec<ValueId> = graph.outputs().skip(counts.results + flags + counts.sources).collect();
+    let all = graph.outputs().len();
+    let seeds = backward.inputs().take(counts.outputs.len()).map(|v| backward.ty(v));
+    let seeds: Vec<Type> = seeds.collect();
+    // The output of the call has been printed.
+    let prints: Vec<NodeId> =
+        graph.nodes_deep().filter(|n| graph.effects(*n).contains(Effects::IO)).collect();
+    if let Some(node) = prints.iter().find(|n| graph.results(**n).any(|v| graph.use_count(v) > 0)) {
+        return Err(NotDifferentiable::at(&graph, *node, "prints and returns a value"));
+    }
+    let mut editor = graph.edit();
+    prints
+        .into_iter()
+        .filter(|n| editor.graph().block_count(*n) == 0)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .for_each(|n| editor.erase(n));
+    let mut inputs: Vec<ValueId> = seeds.into_iter().map(|ty| editor.add_input(ty)).collect();
+    inputs.extend(kept);
+    editor.at(At::end(root));
+    let Ok(found) = editor.inline_graph(backward, &inputs, None) else {
+        let what = "its backward graph cannot be inlined";
+        return Err(NotDifferentiable::at(forward, forward.ret(root), what));
+    };
+    (0..all).rev().for_each(|i| editor.remove_block_output(root, i));
+    for value in found {
+        // Gradients must not share memory with each other.
+        let g = editor.graph();
+        let is_view = g.ty(value).is_tensor() && g.effects(g.def(value)).result_aliases();
+        let copied = if is_view { editor.inline_graph(copy, &[value], None).ok() } else { None };
+        let output = copied.and_then(|v| v.first().copied()).unwrap_or(value);
+        editor.add_output(output);
+    }
+    Ok(graph)
 }
 
 /// Runs without a tape.
@@ -500,6 +761,11 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
 fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Result<Graph, String>, Error> {
     let none = CompilationUnit::new();
     for _ in 0..ROUNDS {
+        match autodiff::functionalize(&mut graph, library) {
+            Ok(false) => {}
+            Ok(true) => graph = session.apply_text(&graph, &none, SPECIALIZE)?,
+            Err(error) => return Ok(Err(error.to_string())),
+        }
         match autodiff::expand_bodies(&mut graph, library) {
             Ok(0) => return Ok(Ok(graph)),
             Ok(_) => {
@@ -532,6 +798,21 @@ impl GraphDerivative for Derivative {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value],
         })
+    }
+
+    fn recorded_backward(
+        &self,
+        args: &[IValue],
+        grads: &[IValue],
+        host: &mut Host,
+    ) -> Result<Option<Vec<IValue>>, ExecError> {
+        let args: Vec<IValue> = args.iter().chain(grads).cloned().collect();
+        let Plan { whole, second, gradient, .. } = &*self.plan;
+        let found = second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))?;
+        Ok(found.map(|found| match (found, gradient.sources) {
+            (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
+            (value, _) => vec![value],
+        }))
     }
 
     fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
@@ -577,63 +858,3 @@ impl Session {
 
 /// Simplifies a forward or backward graph.
 const SIMPLE: &str = "simplify,peephole,simplify";
-
-const HELPERS: &str = "
-def sum(a: Tensor, b: Tensor) -> Tensor:
-    return a + b
-
-def fit(grad: Tensor, like: Tensor) -> Tensor:
-    return grad.sum_to_size(like.size()).to(like.dtype)
-
-def zeros_like(like: Tensor) -> Tensor:
-    return torch.zeros_like(like)
-
-def defined(grad: Optional[Tensor], like: Tensor) -> Tensor:
-    return torch.zeros_like(like) if grad is None else grad
-
-def sum_defined(a: Tensor, b: Optional[Tensor]) -> Tensor:
-    return a if b is None else a + b
-
-def sum_optional(a: Optional[Tensor], b: Optional[Tensor]) -> Optional[Tensor]:
-    if a is None:
-        return b
-    return a if b is None else a + b
-
-def fit_optional(grad: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
-    return None if grad is None else grad.sum_to_size(like.size()).to(like.dtype)
-
-def present(grad: Optional[Tensor]) -> bool:
-    return grad is not None
-
-def either(a: bool, b: bool) -> bool:
-    return a | b
-
-def if_any(count: int, grad: Tensor) -> Optional[Tensor]:
-    return grad if count > 0 else None
-
-def next_index(i: int) -> int:
-    return i + 1
-
-def mirror(count: int, i: int) -> int:
-    return count - 1 - i
-
-def float_of(i: int) -> float:
-    return float(i)
-
-def push(list: List[Tensor], element: Tensor) -> List[Tensor]:
-    list.append(element)
-    return list
-
-def element(list: List[Tensor], i: int) -> Tensor:
-    return list[i]
-";
-
-impl FormulaGraphs for Library {
-    fn derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable> {
-        self.op_derivative(op)
-    }
-
-    fn helper(&self, helper: Helper) -> Result<Arc<Graph>, NotDifferentiable> {
-        self.helper_graph(helper, HELPERS)
-    }
-}

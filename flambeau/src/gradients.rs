@@ -189,6 +189,15 @@ impl Library {
         Ok(derivative)
     }
 
+    /// Returns the adjoint of a view operator.
+    pub(crate) fn view_adjoint(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
+        if !matches!(self.table.of(self.registry(), op), Some(autodiff::GradientEntry::View(_))) {
+            return Ok(None);
+        }
+        let OpDerivative::Formulas(formulas) = self.op_derivative(op)? else { return Ok(None) };
+        Ok(formulas.iter().find(|formula| formula.args == [0]).cloned())
+    }
+
     /// Returns the graph of a helper, which `source` defines.
     pub(crate) fn helper_graph(&self, helper: Helper, source: &str) -> Result<Arc<Graph>, NotDifferentiable> {
         let mut graphs = self.helper_graphs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,6 +220,13 @@ impl Library {
             Helper::Float => "float_of",
             Helper::Push => "push",
             Helper::Element => "element",
+            Helper::Detach => "detach",
+            Helper::ElementGrad => "element_grad",
+            Helper::SumElements => "sum_elements",
+            Helper::Written => "written",
+            Helper::Copy => "copy",
+            Helper::OnesLike => "ones_like",
+            Helper::Replace => "replace",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =

@@ -53,6 +53,7 @@ mod failures;
 mod freeze;
 mod functional;
 mod gradient_graphs;
+mod gradient_helpers;
 mod gradients;
 pub mod json;
 mod limits;

@@ -2,6 +2,8 @@
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::{Argument, InputSpec, OutputSpec};
+use flambeau::ir::value::Object;
+use flambeau::ir::{Symbol, Type};
 use flambeau::{Entry, Error, ExportOptions, ExportedProgram, IValue, Session, Tensor};
 
 fn session() -> Session {
@@ -56,7 +58,7 @@ def f(x: Tensor, names: List[str], n: int) -> Dict[str, Tensor]:
     unused = x.sin()
     return out
 ";
-    let names = IValue::list(flambeau::Type::STR, vec![IValue::str("a"), IValue::str("bcd")]);
+    let names = IValue::list(Type::STR, vec![IValue::str("a"), IValue::str("bcd")]);
     let program = same(source, &[&[tensor(&[1.0, -2.0, 0.5], &[3]), names, IValue::Int(2)]]);
     let mul_add = ["torch.ops.aten.mul.Scalar", "torch.ops.aten.add.Scalar", "torch.ops.aten.add.Scalar"];
     let once: Vec<&str> = mul_add.into_iter().chain(["torch.ops.aten.slice.Tensor"]).collect();
@@ -361,4 +363,73 @@ fn buffers_are_updated() {
     exported.call(&[x.clone()], &[]).unwrap();
     exported.call(&[x], &[]).unwrap();
     assert_eq!(count(&exported), before + 2);
+}
+
+/// Numbers that sizes and contents determine are outputs, also within containers.
+#[test]
+fn numbers_among_the_results_are_symbolic() {
+    let source = "
+def f(x: Tensor) -> Tuple[Tensor, List[int], int]:
+    m = x[x > 0]
+    return m, [m.numel(), 3], m.size(0) + 1
+";
+    let examples = [tensor(&[1.0, -2.0, 0.5], &[3]), tensor(&[1.0, 2.0, 0.5, 4.0], &[4])];
+    let session = session();
+    let entry = entry(&session, source);
+    let options = ExportOptions { dynamic: vec!["x:0=n".parse().unwrap()], ..ExportOptions::default() };
+    let exported = ExportedProgram::from_entry_with(&entry, &examples[..1], &[], &options).unwrap();
+    let again = session.load_exported_bytes(&exported.to_bytes(FileVersion::Torch26).unwrap()).unwrap();
+    for example in &examples {
+        let args = std::slice::from_ref(example);
+        let (want, got) = (entry.call(args, &[]).unwrap(), again.call(args, &[]).unwrap());
+        assert_eq!(format!("{got:?}"), format!("{want:?}"));
+    }
+    let one = "def f(x: Tensor) -> int:\n    return x[x > 0].numel()\n";
+    let exported = export(one, &examples[..1]).unwrap();
+    assert_eq!(exported.call(&[tensor(&[1.0, 2.0, -1.0], &[3])], &[]).unwrap().as_int(), Some(2));
+}
+
+/// A constant truth value or string is no output in files of PyTorch 2.6.
+#[test]
+fn constant_outputs_need_a_version() {
+    let exported = export("def f(x: Tensor):\n    return x + 1, True\n", &[tensor(&[1.0], &[1])]).unwrap();
+    assert_eq!(exported.to_bytes(FileVersion::Torch26).unwrap_err().code, "E015");
+    assert!(exported.to_bytes(FileVersion::Torch28).is_ok());
+}
+
+/// Attributes that the program replaces keep apart from each other and from results with their former tensors.
+#[test]
+fn replaced_buffers_do_not_share_memory_with_results() {
+    let source = "
+class M(Module):
+    __parameters__ = []
+    __buffers__ = ['b', 'c']
+    b : Tensor
+    c : Tensor
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        t = self.b
+        self.b = self.c
+        self.c = t
+        u = self.c
+        self.c = u * 2
+        u.add_(10)
+        return self.b + x, t, self.c
+";
+    let session = session();
+    let program = session.compile_source(source, "m.py").unwrap();
+    let make = || {
+        let class = Type::class(Symbol::new("__torch__.M"), 0);
+        let object = Object::new(class, vec![tensor(&[1.0], &[1]), tensor(&[5.0], &[1])]);
+        program.with_module(object, "m").unwrap().entry("forward").unwrap()
+    };
+    let x = [tensor(&[0.5], &[1])];
+    for in_place in [false, true] {
+        let (own, other) = (make(), make());
+        let options = ExportOptions { in_place, ..ExportOptions::default() };
+        let exported = ExportedProgram::from_entry_with(&other, &x, &[], &options).unwrap();
+        for _ in 0..3 {
+            let (want, got) = (own.call(&x, &[]).unwrap(), exported.call(&x, &[]).unwrap());
+            assert_eq!(format!("{got:?}"), format!("{want:?}"), "{in_place}");
+        }
+    }
 }

@@ -4,7 +4,9 @@ use crate::per_type::{OverloadRow, row};
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_exec::tape::{self, NoDerivatives, ReadsHistory, RequestsGradients, Tape, WalkMode};
+use flambeau_exec::tape::{
+    self, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, WalkMode,
+};
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
@@ -20,6 +22,10 @@ pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
     for op in READ_HISTORY {
         builder.facet(op, ReadsHistory);
     }
+    builder.facet("prim::requires_grad", RecordingQuery::RequiresGrad);
+    builder.facet("aten::is_grad_enabled", RecordingQuery::GradEnabled);
+    builder.facet("aten::set_grad_enabled", RecordingQuery::SetGradEnabled);
+    builder.facet("aten::detach_", RecordingQuery::Detach);
 }
 
 /// Returns the host's tape, which is set for every run that must record.

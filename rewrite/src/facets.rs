@@ -112,8 +112,39 @@ pub enum ContainerOp {
     Append,
     /// Inserts an element before the one at an index.
     Insert,
-    /// Replaces the element at an index and returns the list.
+    /// Replaces the element at an index and returns the list, or sets the value of a key.
     Replace,
+    /// Returns a new list that repeats the elements a number of times.
+    Repeat,
+    /// Appends the elements of another list, and returns the list or nothing.
+    Extend,
+    /// Removes the element at an index, or a key.
+    Delete,
+    /// Removes the element at an index, by default the last one, or a key, and returns the element or value.
+    Pop,
+    /// Removes all elements.
+    Clear,
+    /// Reverses the order of the elements.
+    Reverse,
+    /// Returns whether a dictionary has a key.
+    Contains,
+    /// Returns the value of a key, or if there is none, the third operand or `None`.
+    Get,
+    /// Returns a new list of the keys.
+    Keys,
+    /// Returns a new list of the values.
+    Values,
+    /// Returns a new list of the pairs of keys and values.
+    Items,
+}
+
+impl ContainerOp {
+    /// Whether the operation changes the list or dictionary.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        use ContainerOp::{Append, Clear, Delete, Extend, Insert, Pop, Replace, Reverse};
+        matches!(self, Append | Insert | Replace | Extend | Delete | Pop | Clear | Reverse)
+    }
 }
 
 impl Facet for ContainerOp {

@@ -220,6 +220,21 @@ impl<'t> Walk<'t> {
                 && (self.mode.create_graph || !call.is_complete(&grads))
             {
                 let mode = WalkMode { create_graph: true, ..self.mode };
+                if call.is_complete(&grads) {
+                    let found = on_host(self.tape, mode, host, |host| {
+                        call.recorded_gradients(&node.edges, &grads, host)
+                    })?;
+                    if let Some(found) = found {
+                        for (edge, grad) in node.edges.iter().zip(found) {
+                            if let (Some(edge), Some(grad)) = (edge, grad.as_tensor())
+                                && self.visits(&edge.node)
+                            {
+                                self.accumulate_at(edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+                            }
+                        }
+                        continue;
+                    }
+                }
                 let outputs = on_host(self.tape, mode, host, |host| call.again(&node.edges, host))?;
                 self.continue_in(outputs, &grads)?;
                 continue;

@@ -28,6 +28,18 @@ pub trait GraphDerivative: Send + Sync {
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError>;
 
+    /// Returns the gradients of the sources with a history of their own, so that they can be differentiated, computed again
+    /// from the arguments of the call; `None` if that is not possible.
+    ///
+    /// # Errors
+    /// Returns the error of the function.
+    fn recorded_backward(
+        &self,
+        args: &[IValue],
+        grads: &[IValue],
+        host: &mut Host,
+    ) -> Result<Option<Vec<IValue>>, ExecError>;
+
     /// Calls the function on its arguments with the host's tape; returns the outputs, `None` for one that is no tensor.
     ///
     /// # Errors
@@ -141,16 +153,43 @@ impl GraphCall {
         edges: &[Option<Edge>],
         host: &mut Host,
     ) -> Result<Vec<Option<Tensor>>, ExecError> {
+        let args = self.connected_args(edges)?;
+        self.with_generator(host, |host| self.derivative.again(args, host))
+    }
+
+    /// Returns the gradients of the sources with their history; `None` if the call has to be recorded again.
+    pub(super) fn recorded_gradients(
+        &self,
+        edges: &[Option<Edge>],
+        grads: &[Option<Tensor>],
+        host: &mut Host,
+    ) -> Result<Option<Vec<IValue>>, ExecError> {
+        let args = self.connected_args(edges)?;
+        let grads = self.outputs.iter().enumerate().map(|(i, depends)| {
+            let grad = grads.get(i).cloned().flatten().filter(|_| *depends);
+            grad.map_or(IValue::None, IValue::Tensor)
+        });
+        let grads: Vec<IValue> = grads.collect();
+        self.with_generator(host, |host| self.derivative.recorded_backward(&args, &grads, host))
+    }
+
+    /// Returns the arguments of the call with the history that they had.
+    fn connected_args(&self, edges: &[Option<Edge>]) -> Result<Vec<IValue>, ExecError> {
         let args = self.check()?.0;
         let args = args.into_iter().zip(&self.sources).map(|(value, sources)| {
             let mut sources = sources.iter();
             history::connected(&value, &mut || edges[(*sources.next()?)?].clone())
         });
+        Ok(args.collect())
+    }
+
+    /// Runs with the random numbers that the call drew.
+    fn with_generator<R>(&self, host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
         let now = host.rng().clone();
         if let Some(generator) = &self.generator {
             host.set_rng(generator.fork());
         }
-        let found = self.derivative.again(args.collect(), host);
+        let found = work(host);
         host.set_rng(now);
         found
     }

@@ -205,6 +205,15 @@ pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) 
             });
             IValue::List(List::from_values(list.elem_type(), items.collect()))
         }
+        IValue::Dict(dict) if dict.read().iter().any(|(_, value)| value.is_tensor()) => {
+            let copy = dict.copy();
+            for (key, value) in dict.to_vec() {
+                let value = connected(&value, next);
+                // The key is in the dictionary, so it can be inserted.
+                let _ = copy.insert(key, value);
+            }
+            IValue::Dict(copy)
+        }
         other => {
             next();
             other.clone()

@@ -57,6 +57,23 @@ impl Facet for ReadsHistory {
     const NAME: &'static str = "reads_history";
 }
 
+/// Facet of operators that read or change the state of recording, which a differentiated graph has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingQuery {
+    /// `(tensor)`: whether the tensor requires a gradient.
+    RequiresGrad,
+    /// `()`: whether gradients are enabled.
+    GradEnabled,
+    /// `(bool)`: enables or disables gradients.
+    SetGradEnabled,
+    /// `(tensor)`: drops the history of the tensor in place.
+    Detach,
+}
+
+impl Facet for RecordingQuery {
+    const NAME: &'static str = "recording_query";
+}
+
 /// An input of a formula.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FormulaInput {

@@ -274,9 +274,23 @@ fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
     declared.alias.as_ref().is_some_and(is_written) && holds && (schema.returns.is_empty() || returned())
 }
 
+/// Returns which results of an operator are constants for differentiation: those whose gradients no formula reads, if some
+/// formula reads another one's.
+fn constant_results(derivative: Option<&Derivative>, results: usize) -> Vec<bool> {
+    let Some(Derivative::Formulas(formulas)) = derivative else { return vec![false; results] };
+    let mut constant = vec![true; results];
+    for input in formulas.iter().flat_map(|formula| formula.inputs.iter().flatten()) {
+        if let FormulaInput::Grad(i) = input {
+            constant[*i] = false;
+        }
+    }
+    if constant.iter().all(|c| *c) { vec![false; results] } else { constant }
+}
+
 fn after(mut before: PreCallState, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
     let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
+    let constant = constant_results(before.derivative.as_deref(), rets.len());
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
     let mut first = Vec::new();
@@ -299,6 +313,7 @@ fn after(mut before: PreCallState, op: OpId, schema: &FunctionSchema, rets: &[IV
             let source = read.iter().find(|t| t.shares_storage(&result));
             match source.filter(|t| !known || region::reads_as(t.dtype(), result.dtype())) {
                 Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
+                _ if constant[i] => {}
                 _ => fresh.push((result, output)),
             }
         }

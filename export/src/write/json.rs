@@ -263,6 +263,9 @@ impl<'m> Writer<'m> {
         self.key(&mut members, "inputs");
         self.list(&graph.inputs, Self::argument)?;
         self.key(&mut members, "outputs");
+        if let Some(what) = graph.outputs.iter().find_map(constant_output) {
+            self.needs(since::KINDS, what)?;
+        }
         self.list(&graph.outputs, Self::argument)?;
         self.key(&mut members, "nodes");
         self.list(&graph.nodes, Self::node)?;
@@ -663,4 +666,13 @@ fn tag_of(arg: &Argument) -> &'static str {
 #[cold]
 pub(super) fn cannot_write(what: &str) -> ExportError {
     ExportError::new(ExportCode::Version, format!("{} cannot be written", quoted(what)))
+}
+
+/// Returns what an output is that PyTorch 2.6 does not read.
+fn constant_output(output: &Argument) -> Option<&'static str> {
+    match output {
+        Argument::Bool(_) => Some("a constant truth value as an output"),
+        Argument::String(_) => Some("a string as an output"),
+        _ => None,
+    }
 }

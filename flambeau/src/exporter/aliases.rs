@@ -1,11 +1,10 @@
-//! Tensors that share memory, for programs whose operators write to nothing.
+//! Functionalization: the views of each storage, for graphs whose operators write to nothing.
 //!
-//! The run has tensors with storages, and the graph has values, which never change. A value is the content of a tensor at
-//! one time. A write to a tensor makes a new value of the storage's *root*, the tensor that is no view, and ends the names of
-//! all other tensors of the storage; a view that is used later is computed again from its parent, by the operator that
-//! made it ([`Origin`]).
+//! Each storage has a *base*, the tensor that is no view. A view has an [`Origin`], the call that made it, so the origins up
+//! to the base are its view chain (PyTorch's `ViewMeta`). A write to a tensor produces a new value of the base and invalidates
+//! the names of all views of the storage. An invalid view is regenerated from its chain at its next use.
 //!
-//! Invariant: a tensor with an origin has a name only if the name's value has the tensor's content.
+//! Invariant: a view has a name in the graph only if the value of that name has the view's current content.
 
 use flambeau_ir::{IValue, OpId};
 use flambeau_tensor::Tensor;
@@ -45,7 +44,7 @@ pub(super) struct Aliases {
 }
 
 impl Aliases {
-    /// Adds an input of the graph, which is the root of its storage.
+    /// Adds an input of the graph, which is the base of its storage.
     pub(super) fn input(&mut self, tensor: &Tensor) {
         let address = tensor.storage().address();
         let first = *self.inputs.entry(address).or_insert(tensor.id());

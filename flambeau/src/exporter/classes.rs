@@ -1,8 +1,8 @@
 //! The ways in which operators are exported: recorded, computed, or read.
 //!
-//! An operator that computes tensors is recorded, whatever it is. The tables name the exceptions among all others: those that
-//! read the contents of tensors, and those that ask for sizes. An operator on tensors in no table is taken as one that
-//! reads contents, so an unknown one is refused rather than made a constant.
+//! Operators that return tensors are recorded. All others are evaluated; the tables list reads of data and queries of
+//! metadata among them. An operator on tensors in no table counts as a read of data, so an unknown one is refused
+//! rather than made a constant.
 
 use super::symbolic::reads_element;
 use flambeau_ir::Effects;
@@ -28,8 +28,8 @@ pub(super) enum OpClass {
 const FROM_NUMBERS: &[&str] =
     &["aten::tensor", "aten::as_tensor", "prim::NumToTensor", "aten::_make_per_tensor_quantized_tensor"];
 
-/// Questions about tensors that their contents do not answer, beside those of the namespace `prim`.
-const QUESTIONS: &[&str] = &[
+/// Operators that read only the metadata of tensors, not their data, beside those of the namespace `prim`.
+const METADATA_QUERIES: &[&str] = &[
     "aten::size",
     "aten::stride",
     "aten::sym_size",
@@ -65,9 +65,9 @@ const QUESTIONS: &[&str] = &[
     "aten::nelement",
 ];
 
-/// A question about sizes.
+/// A query of sizes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum SizeQuestion {
+pub(super) enum SizeQuery {
     /// All sizes, or one.
     Sizes,
     /// The first size.
@@ -78,14 +78,14 @@ pub(super) enum SizeQuestion {
     Other,
 }
 
-impl SizeQuestion {
-    pub(super) fn of(schema: &FunctionSchema) -> Option<SizeQuestion> {
+impl SizeQuery {
+    pub(super) fn of(schema: &FunctionSchema) -> Option<SizeQuery> {
         Some(match schema.name.as_str() {
-            "aten::size" | "aten::sym_size" => SizeQuestion::Sizes,
-            "aten::len" => SizeQuestion::Length,
-            "aten::numel" | "aten::sym_numel" | "aten::nelement" => SizeQuestion::Count,
+            "aten::size" | "aten::sym_size" => SizeQuery::Sizes,
+            "aten::len" => SizeQuery::Length,
+            "aten::numel" | "aten::sym_numel" | "aten::nelement" => SizeQuery::Count,
             "aten::stride" | "aten::sym_stride" | "aten::is_same_size" | "aten::storage_offset" => {
-                SizeQuestion::Other
+                SizeQuery::Other
             }
             _ => return None,
         })
@@ -125,7 +125,7 @@ pub(super) fn class_of(schema: &FunctionSchema, effects: Effects) -> OpClass {
     }
     // A generic parameter or `Any` may be a tensor, as in `format`.
     let takes_any = schema.args.iter().any(|arg| matches!(arg.ty.kind(), TypeKind::Any));
-    if (takes_tensors && !name.starts_with("prim::") && !QUESTIONS.contains(&name))
+    if (takes_tensors && !name.starts_with("prim::") && !METADATA_QUERIES.contains(&name))
         || takes_any
         || READS_ANY.contains(&name)
     {

@@ -2,7 +2,7 @@
 //!
 //! A call of an operator that a table replaces becomes the run of the table's function ([`super::table`]). A call of an operator
 //! that writes becomes a call of its functional variant; its result is the new content of the written tensor, and the
-//! inverses of the views between this tensor and the root of its storage make the new content of the root ([`super::aliases`]).
+//! inverses of the views between this tensor and the base of its storage make the new content of the root ([`super::aliases`]).
 //! The tensors of the run are written as the program says, so the run reads what the program would read.
 //!
 //! Functions of tables run on frames of the same evaluator, nested at most [`MAX_NESTING`] deep.
@@ -10,7 +10,7 @@
 use super::aliases::{Origin, ViewOf};
 use super::symbolic::Symbolic;
 use super::table::Use;
-use super::walk::{After, Walk};
+use super::tracer::{ReturnTarget, Tracer};
 use super::{Res, refused};
 use flambeau_exec::{Kernel, KernelError};
 use flambeau_ir::schema::FunctionSchema;
@@ -24,7 +24,7 @@ const MAX_NESTING: usize = 24;
 /// The operator that returns one tensor's elements with the metadata of another.
 const COPY: &str = "aten::copy";
 
-impl Walk<'_> {
+impl Tracer<'_> {
     /// Calls an operator on all of its operands, in a program without writes.
     pub(super) fn functional(
         &mut self,
@@ -125,7 +125,7 @@ impl Walk<'_> {
         let table = self.table.ok_or_else(|| KernelError::internal("a function without a table"))?;
         let callees = std::mem::replace(&mut self.callees, table.unit());
         self.nesting += 1;
-        self.push(Arc::clone(function), name, operands, symbols, After::Done)?;
+        self.push(Arc::clone(function), name, operands, symbols, ReturnTarget::Done)?;
         let results = loop {
             if let Some(results) = self.step()? {
                 break results;
@@ -280,7 +280,7 @@ impl Walk<'_> {
         Ok(vec![IValue::Tensor(target)])
     }
 
-    /// Gives a tensor new content, and with it the root of its storage.
+    /// Gives a tensor new content, and with it the base of its storage.
     pub(super) fn assign(&mut self, operator: &str, target: &Tensor, value: &Tensor) -> Res<()> {
         let value = self.converted_to(target, value)?;
         if value.sizes() != target.sizes() {

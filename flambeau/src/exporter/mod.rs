@@ -7,11 +7,11 @@
 //! ([`symbolic`]): a number that is read from a tensor, and a size that the caller lets vary or that the contents of tensors
 //! determine ([`sizes`]). A branch on a number of a tensor becomes a `cond`, one on a size restricts its range.
 //!
-//! * [`walk`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node ([`classes`]:
+//! * [`tracer`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node ([`classes`]:
 //!   which operators are recorded; [`numbers`]: those on symbolic numbers);
 //! * [`record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
-//! * [`again`] compares the recordings of two examples;
+//! * [`retrace`] compares the recordings of two examples;
 //! * [`branch`] makes `cond` of branches on symbolic conditions;
 //! * [`functional`] replaces operators that write by those that do not, with the views of [`aliases`], and operators that a
 //!   [`table`] decomposes by its functions.
@@ -21,7 +21,6 @@
 //! the exported program copies it. With [`ExportOptions::in_place`] writes remain operators that write, as in the programs
 //! that `torch.export.export` returns before decompositions.
 
-mod again;
 mod aliases;
 mod arguments;
 mod branch;
@@ -32,17 +31,18 @@ mod numbers;
 mod options;
 mod places;
 mod record;
+mod results;
+mod retrace;
 mod sizes;
 mod state;
 mod symbolic;
 mod table;
-mod walk;
+mod tracer;
 
 use crate::error::Error;
 use crate::exported::ExportedProgram;
 use crate::module::{Module, copy_tensor};
 use crate::program::Entry;
-use again::{Others, check_equal};
 use flambeau_exec::{ExecError, KernelError};
 use flambeau_export::model::{
     Argument, InputSpec, Map, ModuleCall, ModuleCallSignature, OutputSpec, ProgramModel, SchemaVersion,
@@ -56,11 +56,12 @@ use flambeau_ir::value::CopyMemo;
 use flambeau_tensor::Tensor;
 pub use options::{DynamicSize, ExportOptions};
 use record::Recorder;
+use retrace::{AlternateSizes, check_equal};
 use state::State;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 pub use table::DecompositionTable;
-use walk::Walk;
+use tracer::Tracer;
 
 /// The reason why a node cannot be exported.
 #[derive(Debug)]
@@ -159,7 +160,7 @@ fn export(
     if options.dynamic.is_empty() && first.changed.is_empty() {
         return Ok(first.model);
     }
-    let mut others = Others::default();
+    let mut others = AlternateSizes::default();
     let mut host = entry.session().host();
     let registry = entry.session().registry();
     let mut resized = |name: &str, value: &IValue| -> Result<IValue, Error> {
@@ -243,13 +244,15 @@ fn record(
     let mut host = entry.session().host();
     host.set_tape(None);
     let inputs = recorder.receiver().into_iter().chain(bound).collect();
-    let mut walk = Walk::new(entry.unit(), &mut host, recorder, table);
-    let results = walk.run(entry.graph(), entry.schema().name, inputs)?;
-    let changed = walk.write_attributes().map_err(Stop::unlocated)?;
-    walk.refresh_all(std::slice::from_ref(&results)).map_err(Stop::unlocated)?;
-    let mut recorder = walk.into_recorder();
+    let mut tracer = Tracer::new(entry.unit(), &mut host, recorder, table);
+    let results = tracer.run(entry.graph(), entry.schema().name, inputs)?;
+    let (out_spec, outputs) = tracer.outputs(&results)?;
+    let changed = tracer.write_attributes().map_err(Stop::unlocated)?;
+    let mut recorder = tracer.into_recorder();
     let mutations = recorder.mutations(&user, &interface.leaves).map_err(Stop::unlocated)?;
-    let model = finish(recorder, &results, mutations, user, &interface)?;
+    let outputs = outputs.into_iter().map(|arg| OutputSpec::UserOutput { arg });
+    let specs = mutations.into_iter().chain(outputs).collect();
+    let model = finish(recorder, &out_spec, specs, user, &interface)?;
     Ok(Recorded { model, module, changed })
 }
 
@@ -306,19 +309,12 @@ fn named_leaves(
 
 /// Returns the recorded program with its outputs.
 fn finish(
-    mut recorder: Recorder,
-    results: &IValue,
-    mutations: Vec<OutputSpec>,
+    recorder: Recorder,
+    out_spec: &TreeSpec,
+    specs: Vec<OutputSpec>,
     user: Vec<(Argument, InputSpec)>,
     interface: &Interface,
 ) -> Result<ProgramModel, Error> {
-    let mut leaves = Vec::new();
-    let out_spec = TreeSpec::of_value(results, &mut leaves)?;
-    let mut specs = mutations;
-    for leaf in &leaves {
-        let arg = recorder.output(leaf).map_err(Stop::unlocated)?;
-        specs.push(OutputSpec::UserOutput { arg });
-    }
     let is_functional = recorder.is_functional;
     let parts = recorder.finish(specs.iter().map(output_argument).collect());
     let mut graph = parts.graph;
@@ -339,7 +335,7 @@ fn finish(
             inputs: Vec::new(),
             outputs: Vec::new(),
             in_spec: text(&interface.in_spec)?,
-            out_spec: text(&out_spec)?,
+            out_spec: text(out_spec)?,
             forward_arg_names: Some(interface.arg_names.clone()),
         }),
     };

@@ -1,33 +1,33 @@
 //! Operators on numbers and lists of which some are symbolic, in the run of a program.
 
 use super::Res;
-use super::classes::{SizeQuestion, is_conversion};
+use super::classes::{SizeQuery, is_conversion};
 use super::symbolic::{Computed, Symbolic};
-use super::walk::{Walk, needs_value};
+use super::tracer::{Tracer, needs_value};
 use flambeau_exec::{KernelError, run_node};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::{Graph, IValue, NodeId, OpId};
 use flambeau_tensor::Tensor;
 
-impl Walk<'_> {
+impl Tracer<'_> {
     /// Answers a question about sizes of which some are symbolic.
     pub(super) fn sizes(
         &mut self,
         graph: &Graph,
         node: NodeId,
-        asked: SizeQuestion,
+        asked: SizeQuery,
         tensor: &Tensor,
         args: Vec<IValue>,
         symbols: &[Option<Symbolic>],
     ) -> Res<()> {
         let at = args.get(1).and_then(IValue::as_int);
-        if symbols.iter().any(Option::is_some) || asked == SizeQuestion::Other {
+        if symbols.iter().any(Option::is_some) || asked == SizeQuery::Other {
             return Err(needs_value(graph.op_name(node).as_str()));
         }
         let results = run_node(graph, node, args, self.callees, self.host)?;
         self.recorder.made(&results);
         let symbol = match (asked, at) {
-            (SizeQuestion::Sizes, None) => {
+            (SizeQuery::Sizes, None) => {
                 let each = (0..tensor.rank()).map(|dim| self.recorder.size_of(tensor, Some(dim)));
                 let each: Vec<Option<Symbolic>> = each.collect();
                 if each.iter().any(Option::is_some) {
@@ -35,11 +35,11 @@ impl Walk<'_> {
                 }
                 None
             }
-            (SizeQuestion::Sizes, Some(dim)) => {
+            (SizeQuery::Sizes, Some(dim)) => {
                 let dim = if dim < 0 { dim + tensor.rank() as i64 } else { dim };
                 usize::try_from(dim).ok().and_then(|dim| self.recorder.size_of(tensor, Some(dim)))
             }
-            (SizeQuestion::Length, _) => self.recorder.size_of(tensor, Some(0)),
+            (SizeQuery::Length, _) => self.recorder.size_of(tensor, Some(0)),
             _ => self.recorder.size_of(tensor, None),
         };
         self.set(graph, node, results, &[symbol])

@@ -57,7 +57,7 @@ pub(super) struct Scope {
     /// Identities of the tensors among them, and the addresses of their storages.
     captured_ids: IdSet,
     captured_storages: IdSet,
-    /// Identities of containers that were made in this scope. Others must not be changed.
+    /// Identities of containers that were made in this scope. AlternateSizes must not be changed.
     made: IdSet,
 }
 
@@ -232,7 +232,7 @@ impl Recorder {
                 return Err(refused(format!("`{path}` has no dimension {}", own.dim)));
             };
             let range = Range { min: own.min.unwrap_or(0), max: own.max.unwrap_or(i64::MAX) };
-            dims[own.dim] = self.sizes.vary(&own.name, range, size, &mut self.exprs)?;
+            dims[own.dim] = self.sizes.create_dynamic_dim(&own.name, range, size, &mut self.exprs)?;
         }
         self.sizes.set(tensor, dims, &[]);
         Ok(())
@@ -338,7 +338,7 @@ impl Recorder {
     }
 
     /// Returns another tensor with the memory and the name of a tensor, for its value at this time.
-    pub(super) fn another(&mut self, tensor: &Tensor) -> Res<Tensor> {
+    pub(super) fn snapshot(&mut self, tensor: &Tensor) -> Res<Tensor> {
         let name = self.name_of(tensor)?;
         let made = Tensor::from_storage(tensor.storage().clone(), tensor.dtype(), tensor.layout().clone());
         let made = copied(&made.map_err(flambeau_exec::KernelError::from)?)?;

@@ -30,19 +30,19 @@ const MAX_HEIGHT: usize = 48;
 pub(super) struct Sizes {
     symbols: Symbols,
     /// The symbols that are not computed from others.
-    base: HashMap<i64, Base, FxBuildHasher>,
+    infos: HashMap<i64, SymbolInfo, FxBuildHasher>,
     /// Sizes and strides of the tensors of which some are symbolic, by identity.
-    tensors: HashMap<usize, Shaped, FxBuildHasher>,
+    tensors: HashMap<usize, SymbolicLayout, FxBuildHasher>,
     /// Symbols of the caller's names for sizes.
     named: HashMap<String, i64, FxBuildHasher>,
     /// What is known about computed symbols. Expressions share parts, so each is computed once.
-    known: RefCell<Known>,
+    cache: RefCell<Cache>,
     /// Whether the ranges of symbols are given and must not be restricted.
     pub(super) is_fixed: bool,
 }
 
 #[derive(Default)]
-struct Known {
+struct Cache {
     hints: HashMap<i64, Option<i64>, FxBuildHasher>,
     backed: HashMap<i64, bool, FxBuildHasher>,
     exprs: HashMap<i64, Option<ExprId>, FxBuildHasher>,
@@ -51,7 +51,7 @@ struct Known {
 }
 
 /// A symbol of the exported program.
-struct Base {
+struct SymbolInfo {
     name: Symbol,
     expr: ExprId,
     /// The value in the example.
@@ -63,7 +63,7 @@ struct Base {
 }
 
 #[derive(Clone)]
-struct Shaped {
+struct SymbolicLayout {
     sizes: Vec<Dim>,
     strides: Vec<Dim>,
 }
@@ -79,26 +79,32 @@ pub(super) enum Compare {
     Ge,
 }
 
-/// The answer to a question about sizes.
-pub(super) enum Answer {
+/// The result of evaluating a condition on sizes during tracing.
+pub(super) enum GuardResult {
     /// It holds, or does not, for all values of the symbols.
-    Always(bool),
+    Static(bool),
     /// It depends on the values, and one symbol has been restricted to those with the example's answer.
-    Restricted(bool),
-    /// It depends on the values.
-    Open,
+    Specialized(bool),
+    /// It depends on the values of the symbols.
+    SizeDependent,
 }
 
 impl Sizes {
     /// Returns the symbol for a size that the caller lets vary: one symbol per name.
-    pub(super) fn vary(&mut self, name: &str, range: Range, hint: i64, exprs: &mut Exprs) -> Res<Dim> {
+    pub(super) fn create_dynamic_dim(
+        &mut self,
+        name: &str,
+        range: Range,
+        hint: i64,
+        exprs: &mut Exprs,
+    ) -> Res<Dim> {
         if !range.contains(hint) {
             return Err(refused(format!(
                 "the size `{name}` is {hint} in the example, which is not in its range"
             )));
         }
         if let Some(&symbol) = self.named.get(name) {
-            let base = &self.base[&symbol];
+            let base = &self.infos[&symbol];
             if base.hint != hint || base.range != range {
                 return Err(refused(format!(
                     "the sizes `{name}` have different values or ranges, {} and {hint}",
@@ -108,8 +114,14 @@ impl Sizes {
             return Ok(Dim::Sym(symbol));
         }
         let number = self.named.len();
-        let dim =
-            self.base(&format!("s{number}"), "positive=True, integer=True", range, hint, true, exprs)?;
+        let dim = self.create_symbol(
+            &format!("s{number}"),
+            "positive=True, integer=True",
+            range,
+            hint,
+            true,
+            exprs,
+        )?;
         if let Dim::Sym(symbol) = dim {
             self.named.insert(name.to_owned(), symbol);
         }
@@ -118,10 +130,10 @@ impl Sizes {
 
     /// Returns a symbol for an integer that no size of an argument determines.
     pub(super) fn unbacked(&mut self, name: &str, range: Range, hint: i64, exprs: &mut Exprs) -> Res<Dim> {
-        self.base(name, "integer=True", range, hint, false, exprs)
+        self.create_symbol(name, "integer=True", range, hint, false, exprs)
     }
 
-    fn base(
+    fn create_symbol(
         &mut self,
         name: &str,
         assumptions: &str,
@@ -135,7 +147,7 @@ impl Sizes {
         let Dim::Sym(symbol) = self.symbols.fresh(analyzed) else { return Ok(Dim::Known(hint)) };
         let text = format!("Symbol('{name}', {assumptions})");
         let expr = exprs.parse(&text).map_err(ExportError::from)?;
-        self.base.insert(symbol, Base { name: Symbol::new(name), expr, hint, range, is_backed });
+        self.infos.insert(symbol, SymbolInfo { name: Symbol::new(name), expr, hint, range, is_backed });
         Ok(Dim::Sym(symbol))
     }
 
@@ -152,7 +164,7 @@ impl Sizes {
         let Dim::Sym(symbol) = self.symbols.fresh(Range { min: min.min(range.max), max: range.max }) else {
             return Dim::Known(hint);
         };
-        self.base.insert(symbol, Base { name, expr, hint, range, is_backed });
+        self.infos.insert(symbol, SymbolInfo { name, expr, hint, range, is_backed });
         Dim::Sym(symbol)
     }
 
@@ -174,17 +186,17 @@ impl Sizes {
     /// States the expression of a computed size, as the program writes it.
     pub(super) fn state_expr(&mut self, dim: Dim, expr: ExprId) {
         if let Dim::Sym(symbol) = dim {
-            self.known.get_mut().exprs.entry(symbol).or_insert(Some(expr));
+            self.cache.get_mut().exprs.entry(symbol).or_insert(Some(expr));
         }
     }
 
     /// Returns the symbolic sizes of a tensor, if it has any.
     pub(super) fn of(&self, tensor: &Tensor) -> Option<&[Dim]> {
-        self.shaped(tensor).map(|shaped| &*shaped.sizes)
+        self.layout(tensor).map(|shaped| &*shaped.sizes)
     }
 
     /// Returns sizes and strides that are symbolic, unless a write to the tensor has changed its shape.
-    fn shaped(&self, tensor: &Tensor) -> Option<&Shaped> {
+    fn layout(&self, tensor: &Tensor) -> Option<&SymbolicLayout> {
         let shaped = self.tensors.get(&tensor.id())?;
         let mut pairs = shaped.sizes.iter().zip(tensor.sizes());
         let is_current =
@@ -209,7 +221,7 @@ impl Sizes {
             return;
         }
         let strides = self.strides(tensor, &sizes, from);
-        self.tensors.insert(tensor.id(), Shaped { sizes, strides });
+        self.tensors.insert(tensor.id(), SymbolicLayout { sizes, strides });
     }
 
     /// Returns symbolic strides: products of sizes if the tensor is dense in some order of its dimensions, and else
@@ -230,7 +242,7 @@ impl Sizes {
         if dense {
             return strides;
         }
-        let sources: Vec<&Shaped> = from
+        let sources: Vec<&SymbolicLayout> = from
             .iter()
             .filter(|source| source.shares_storage(tensor))
             .filter_map(|source| self.tensors.get(&source.id()))
@@ -252,14 +264,14 @@ impl Sizes {
             Dim::Unknown => return None,
             Dim::Sym(symbol) => symbol,
         };
-        if let Some(base) = self.base.get(&symbol) {
+        if let Some(base) = self.infos.get(&symbol) {
             return Some(base.hint);
         }
-        if let Some(known) = self.known.borrow().hints.get(&symbol) {
+        if let Some(known) = self.cache.borrow().hints.get(&symbol) {
             return *known;
         }
         let hint = if height > MAX_HEIGHT { None } else { self.computed_hint(symbol, height) };
-        self.known.borrow_mut().hints.insert(symbol, hint);
+        self.cache.borrow_mut().hints.insert(symbol, hint);
         hint
     }
 
@@ -281,15 +293,15 @@ impl Sizes {
     /// Returns the possible values of a size, with the ranges that branches have restricted.
     fn range(&self, dim: Dim, height: usize) -> Range {
         let Dim::Sym(symbol) = dim else { return self.symbols.range(dim) };
-        if let Some(base) = self.base.get(&symbol) {
+        if let Some(base) = self.infos.get(&symbol) {
             let known = self.symbols.range(dim);
             return Range { min: known.min.max(base.range.min), max: known.max.min(base.range.max) };
         }
-        if let Some(known) = self.known.borrow().ranges.get(&symbol) {
+        if let Some(known) = self.cache.borrow().ranges.get(&symbol) {
             return *known;
         }
         let range = self.computed_range(dim, symbol, height);
-        self.known.borrow_mut().ranges.insert(symbol, range);
+        self.cache.borrow_mut().ranges.insert(symbol, range);
         range
     }
 
@@ -312,10 +324,10 @@ impl Sizes {
     /// Whether the sizes of arguments determine a size.
     pub(super) fn is_backed(&self, dim: Dim, height: usize) -> bool {
         let Dim::Sym(symbol) = dim else { return dim != Dim::Unknown };
-        if let Some(base) = self.base.get(&symbol) {
+        if let Some(base) = self.infos.get(&symbol) {
             return base.is_backed;
         }
-        if let Some(known) = self.known.borrow().backed.get(&symbol) {
+        if let Some(known) = self.cache.borrow().backed.get(&symbol) {
             return *known;
         }
         let both = |a: Dim, b: Dim| self.is_backed(a, height + 1) && self.is_backed(b, height + 1);
@@ -330,7 +342,7 @@ impl Sizes {
             ) if height < MAX_HEIGHT => both(a, b),
             _ => false,
         };
-        self.known.borrow_mut().backed.insert(symbol, backed);
+        self.cache.borrow_mut().backed.insert(symbol, backed);
         backed
     }
 
@@ -355,7 +367,7 @@ impl Sizes {
     }
 
     /// Answers a comparison of backed sizes, and restricts a symbol if the answer depends on its value.
-    pub(super) fn compare(&mut self, compare: Compare, a: Dim, b: Dim) -> Option<Answer> {
+    pub(super) fn compare(&mut self, compare: Compare, a: Dim, b: Dim) -> Option<GuardResult> {
         if !self.is_backed(a, 0) || !self.is_backed(b, 0) {
             return None;
         }
@@ -377,18 +389,18 @@ impl Sizes {
             Compare::Le | Compare::Gt => max <= 0 || min > 0,
         };
         if certain {
-            return Some(Answer::Always(holds));
+            return Some(GuardResult::Static(holds));
         }
         // `s < n` and the like restrict a symbol; inequality excludes one value, which no range does.
         let (symbol, bound, compare) = match (a, b) {
             (Dim::Sym(symbol), Dim::Known(n)) => (symbol, n, compare),
             (Dim::Known(n), Dim::Sym(symbol)) => (symbol, n, compare.flipped()),
-            _ => return Some(Answer::Open),
+            _ => return Some(GuardResult::SizeDependent),
         };
-        let Some(base) = self.base.get_mut(&symbol).filter(|_| !self.is_fixed) else {
-            return Some(Answer::Open);
+        let Some(base) = self.infos.get_mut(&symbol).filter(|_| !self.is_fixed) else {
+            return Some(GuardResult::SizeDependent);
         };
-        self.known.get_mut().ranges.clear();
+        self.cache.get_mut().ranges.clear();
         let below = |range: &mut Range, max: i64| range.max = range.max.min(max);
         let above = |range: &mut Range, min: i64| range.min = range.min.max(min);
         match (compare, holds) {
@@ -396,9 +408,9 @@ impl Sizes {
             (Compare::Le, true) | (Compare::Gt, false) => below(&mut base.range, bound),
             (Compare::Gt, true) | (Compare::Le, false) => above(&mut base.range, bound.saturating_add(1)),
             (Compare::Ge, true) | (Compare::Lt, false) => above(&mut base.range, bound),
-            (Compare::Eq | Compare::Ne, _) => return Some(Answer::Open),
+            (Compare::Eq | Compare::Ne, _) => return Some(GuardResult::SizeDependent),
         }
-        Some(Answer::Restricted(holds))
+        Some(GuardResult::Specialized(holds))
     }
 
     /// Returns the expression of a size.
@@ -412,14 +424,14 @@ impl Sizes {
             Dim::Unknown => return None,
             Dim::Sym(symbol) => symbol,
         };
-        if let Some(base) = self.base.get(&symbol) {
+        if let Some(base) = self.infos.get(&symbol) {
             return Some(base.expr);
         }
-        if let Some(known) = self.known.borrow().exprs.get(&symbol) {
+        if let Some(known) = self.cache.borrow().exprs.get(&symbol) {
             return *known;
         }
         let made = if height > MAX_HEIGHT { None } else { self.computed_expr(symbol, exprs, height) };
-        self.known.borrow_mut().exprs.insert(symbol, made);
+        self.cache.borrow_mut().exprs.insert(symbol, made);
         made
     }
 
@@ -440,7 +452,7 @@ impl Sizes {
     /// Returns the metadata of a tensor with its symbolic sizes.
     pub(super) fn meta(&self, tensor: &Tensor, exprs: &mut Exprs) -> Option<TensorMeta> {
         let mut meta = TensorMeta::of(tensor)?;
-        let Some(shaped) = self.shaped(tensor) else { return Some(meta) };
+        let Some(shaped) = self.layout(tensor) else { return Some(meta) };
         let mut symbolic = |dims: &[Dim], into: &mut [SymInt]| {
             for (dim, out) in dims.iter().zip(into) {
                 if let (Dim::Sym(_), SymInt::Int(hint)) = (dim, &*out)
@@ -459,7 +471,7 @@ impl Sizes {
     fn fact(&self, value: &IValue, dim: Option<Dim>, items: Option<&[Option<Dim>]>) -> Fact {
         match (value, dim) {
             (_, Some(dim)) => Fact::Int(dim),
-            (IValue::Tensor(tensor), _) => match self.shaped(tensor) {
+            (IValue::Tensor(tensor), _) => match self.layout(tensor) {
                 None => Fact::of(value),
                 Some(shaped) => {
                     let mut fact = TensorFact::of(tensor);
@@ -482,7 +494,7 @@ impl Sizes {
     /// Whether an operand has a symbolic size or element.
     fn is_symbolic(&self, value: &IValue) -> bool {
         let mut found = false;
-        value.visit_tensors(|tensor| found |= self.shaped(tensor).is_some());
+        value.visit_tensors(|tensor| found |= self.layout(tensor).is_some());
         found
     }
 
@@ -588,7 +600,7 @@ impl Sizes {
 
     /// Returns the ranges of the symbols, in the order of their names.
     pub(super) fn ranges(&self) -> Map<RangeConstraint> {
-        let mut all: Vec<&Base> = self.base.values().collect();
+        let mut all: Vec<&SymbolInfo> = self.infos.values().collect();
         all.sort_by_key(|base| base.name.as_str());
         let bound = |n: i64, none: i64| (n != none).then_some(n);
         let each = all.into_iter().map(|base| {

@@ -6,7 +6,7 @@
 //! symbolic number would make its value in the example a constant of the program, and is refused.
 
 use super::record::{Captured, Recorder, Scope};
-use super::sizes::{Answer, Compare};
+use super::sizes::{Compare, GuardResult};
 use super::{Res, refused};
 use flambeau_analysis::shape::{Dim, Range};
 use flambeau_export::ExportError;
@@ -132,7 +132,7 @@ impl Recorder {
     pub(super) fn converted(&mut self, number: Symbolic, value: &IValue) -> Res<Symbolic> {
         let (target, func) = match (&number.value, value) {
             (IValue::Int(_), IValue::Float(_)) => ("torch.sym_float", Func::ToFloat),
-            (IValue::Float(_), IValue::Int(_)) => ("math.trunc", Func::TruncToInt),
+            (IValue::Float(_), IValue::Int(_)) => ("torch.sym_int", Func::TruncToInt),
             (IValue::Bool(_), IValue::Int(_) | IValue::Float(_)) => {
                 return Err(refused("a truth value that is only known in the call is taken as a number"));
             }
@@ -308,8 +308,8 @@ impl Recorder {
         let Some((compare, a, b)) = condition.question else { return Ok(None) };
         match self.sizes.compare(compare, a, b) {
             None => Ok(None),
-            Some(Answer::Always(holds) | Answer::Restricted(holds)) => Ok(Some(holds)),
-            Some(Answer::Open) => {
+            Some(GuardResult::Static(holds) | GuardResult::Specialized(holds)) => Ok(Some(holds)),
+            Some(GuardResult::SizeDependent) => {
                 let text = self.exprs.to_text(condition.expr);
                 Err(refused(format!(
                     "the program depends on whether `{text}`, which is not the same for all sizes that may vary"

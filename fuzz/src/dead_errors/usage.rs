@@ -61,7 +61,7 @@ impl ContinuedRun {
                     OperandUse::Moves
                 }
             }
-            OpKind::Row(id) => match graph.registry().facet::<ContainerOp>(id).map(stored_element) {
+            OpKind::Row(id) => match graph.registry().facet::<ContainerOp>(id).and_then(stored_element) {
                 Some(None) if is_itself() => OperandUse::Computes,
                 Some(None) => OperandUse::Moves,
                 // The list and the position must be known.
@@ -104,17 +104,18 @@ pub(super) fn without_condition(
     }
 }
 
-/// Returns the position of the operand that an operator stores in a list; `None` if it only counts or moves elements,
-/// without a look at them.
-fn stored_element(what: &ContainerOp) -> Option<usize> {
+/// Returns the position of the operand that an operator stores in a list; `Some(None)` if it only counts or moves elements,
+/// without a look at them, and `None` for operators that are judged by their effects.
+fn stored_element(what: &ContainerOp) -> Option<Option<usize>> {
     match what {
         ContainerOp::Count
         | ContainerOp::Item
         | ContainerOp::Slice
         | ContainerOp::Concat
         | ContainerOp::Copy
-        | ContainerOp::Value => None,
-        ContainerOp::Append => Some(1),
-        ContainerOp::Insert | ContainerOp::Replace => Some(2),
+        | ContainerOp::Value => Some(None),
+        ContainerOp::Append => Some(Some(1)),
+        ContainerOp::Insert | ContainerOp::Replace => Some(Some(2)),
+        _ => None,
     }
 }

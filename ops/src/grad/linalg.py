@@ -14,7 +14,7 @@ def matrix_power_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
     return total if n >= 0 else inverse_gradient(total, base)
 
 def adjoint_of(x: Tensor) -> Tensor:
-    return x.transpose(-2, -1).conj()
+    return x.transpose(-2, -1).conj() if x.dim() >= 2 else x.conj()
 
 def across(x: Tensor) -> Tensor:
     # Reshapes a number per matrix for broadcasting with the matrices.

@@ -137,9 +137,9 @@ def cosine_losses(input1: Tensor, input2: Tensor, target: Tensor, margin: float)
 
 def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
     # Divides by the norm, at least `eps`, with the derivative of the norm.
-    norm = torch.linalg.vector_norm(x, 2, [dim], True).clone()
-    norm.detach().clamp_min_(eps)
-    return x / norm
+    norm = torch.linalg.vector_norm(x, 2, [dim], True)
+    missing = torch.where(norm < eps, eps - norm, torch.zeros_like(norm))
+    return x / (norm + missing.detach())
 
 def distances(apart: Tensor, p: float) -> Tensor:
     if p == 0.0:

@@ -12,3 +12,24 @@ def reversed_dims(rank: int) -> List[int]:
 
 def unbroadcast(grads: List[Tensor], tensors: List[Tensor]) -> List[Tensor]:
     return [grads[i].sum_to_size(tensors[i].size()) for i in range(len(grads))]
+
+def storage_extent(size: List[int], stride: List[int], offset: int) -> int:
+    end = offset + 1
+    for i in range(len(size)):
+        if size[i] == 0:
+            return 0
+        end += (size[i] - 1) * stride[i]
+    return end
+
+def as_strided_back(grad: Tensor, like: Tensor, size: List[int], stride: List[int], offset: Optional[int]) -> Tensor:
+    own = like.storage_offset()
+    at = own if offset is None else offset
+    end = max(storage_extent(like.size(), like.stride(), own), storage_extent(size, stride, at))
+    cells = torch.arange(end)
+    read = cells.as_strided(size, stride, at).reshape([-1])
+    owned = cells.as_strided(like.size(), like.stride(), own).reshape([-1])
+    memory = torch.zeros([end], dtype=grad.dtype)
+    shares = memory.index_add(0, owned, torch.ones([owned.numel()], dtype=grad.dtype))
+    memory = memory.index_add(0, read, grad.reshape([-1]))
+    found = memory.index_select(0, owned) / shares.index_select(0, owned)
+    return found.reshape(like.size())

@@ -5,8 +5,8 @@
 //! block outputs that it may come from is, a carried value if its initial value or the value of an iteration is. Such a
 //! value is *certain* if each of these is active, so that it depends on a given value in every run. O(nodes + uses).
 
-use super::NotDifferentiable;
-use super::reverse::{FormulaGraphs, OpDerivative};
+use super::reverse::{FormulaGraphs, OpDerivative, is_element};
+use super::{Named, NotDifferentiable};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{AliasRule, BlockId, Effects, Graph, NodeId, Prim, Type, Use, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -140,6 +140,16 @@ pub(super) fn passed(graph: &Graph, used: Use) -> Option<Vec<ValueId>> {
     }
 }
 
+/// Whether the result of a node is only returned, or an element of tuples that are.
+fn is_returned(graph: &Graph, node: NodeId) -> bool {
+    let end = graph.ret(graph.root());
+    let is_end = |used: Use| {
+        let is_tuple = graph.is_prim(used.user, Prim::TupleConstruct);
+        used.user == end || is_tuple && graph.uses(graph.result(used.user, 0)).all(|u| u.user == end)
+    };
+    graph.uses(graph.result(node, 0)).all(is_end)
+}
+
 /// Whether a node hands on a tensor as it is, with another static type.
 pub(super) fn is_cast(prim: Prim) -> bool {
     matches!(prim, Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate)
@@ -161,6 +171,16 @@ impl Spread<'_> {
             return Ok(());
         }
         let results = || graph.results(node).filter(|v| carries(graph.ty(*v)));
+        if graph.is_prim(node, Prim::DictConstruct) && is_returned(graph, node) {
+            // The dictionary itself is active, so that its entries are found.
+            self.found.active.insert(graph.result(node, 0));
+            graph.uses(graph.result(node, 0)).for_each(|used| self.activate_tuple(used));
+            return Ok(());
+        }
+        if is_element(graph, node) {
+            results().for_each(|v| self.activate(v));
+            return Ok(());
+        }
         let is_derived = !matches!(self.derivative_of(node)?, Some(OpDerivative::Constant));
         if let Some(hiding) = graph.results(node).find(|v| is_derived && hides(graph.ty(*v))) {
             let what = format!("puts a tensor that needs a gradient into a {}", graph.ty(hiding));
@@ -183,11 +203,22 @@ impl Spread<'_> {
             OpDerivative::Constant => Ok(()),
             OpDerivative::Body(_) => Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
             OpDerivative::Unknown => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
-            derivative @ OpDerivative::Formulas(_) => {
-                self.found.derivatives.insert(node, derivative);
-                results().for_each(|v| self.activate(v));
+            OpDerivative::Formulas(formulas) => {
+                // A result whose gradient no formula reads is not differentiable.
+                let reads = |i: usize| formulas.iter().any(|f| f.params.contains(&Named::Grad(i)));
+                let of_none = !(0..graph.result_count(node)).any(reads);
+                let read = graph.results(node).enumerate().filter(|(i, _)| of_none || reads(*i));
+                read.for_each(|(_, result)| self.activate(result));
+                self.found.derivatives.insert(node, OpDerivative::Formulas(formulas));
                 Ok(())
             }
+        }
+    }
+
+    /// Activates a tuple that holds a returned dictionary.
+    fn activate_tuple(&mut self, used: Use) {
+        if self.graph.is_prim(used.user, Prim::TupleConstruct) {
+            self.found.active.insert(self.graph.result(used.user, 0));
         }
     }
 
@@ -233,7 +264,7 @@ fn hides(ty: Type) -> bool {
     }
 }
 
-/// Refuses graphs with effects: the forward graph runs without a tape, and may be run again.
+/// Refuses graphs with effects other than output: the forward graph runs without a tape.
 fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
     let allowed = Effects::READS
         | Effects::ALIASES
@@ -242,7 +273,8 @@ fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
         | Effects::RANDOM
         | Effects::CONTROL
         | Effects::IDENTITY
-        | Effects::DIVERGES;
+        | Effects::DIVERGES
+        | Effects::IO;
     let refused = |node: &NodeId| {
         let ends = graph.is_prim(*node, Prim::Return) || graph.is_prim(*node, Prim::Param);
         let effects = graph.effects(*node);

@@ -105,8 +105,14 @@ impl<'e, 'g> Certainty<'e, 'g> {
         let result = self.editor.add_result(node, Type::BOOL);
         self.found.insert(input, before);
         self.found.insert(carried, result);
+        // The condition of the output may add conditions of other carried values: the position of this one is fixed first.
+        self.editor.at(At::end(body));
+        let placeholder = self.editor.constant(IValue::Bool(false));
+        self.editor.add_block_output(body, placeholder);
+        let end = self.editor.graph().ret(body);
+        let position = self.editor.graph().operand_count(end) - 1;
         let next = self.at_end(output, At::end(body), depth)?;
-        self.editor.add_block_output(body, next);
+        self.editor.set_operand(end, position, next);
         Ok(result)
     }
 

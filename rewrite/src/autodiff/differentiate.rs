@@ -35,7 +35,7 @@ pub struct Gradient {
     /// graph, `None` if it does not.
     pub conditional: Vec<bool>,
     /// The tensors of the results that depend on a value in `wrt`: the position of an output, then positions in nested
-    /// tuples and lists.
+    /// tuples, lists and dictionaries (the position of an entry).
     pub outputs: Vec<Vec<usize>>,
     /// The number of outputs of the differentiated graph.
     pub results: usize,
@@ -52,6 +52,7 @@ impl Gradient {
             value = match &value {
                 IValue::Tuple(tuple) => tuple.items().get(*i)?.clone(),
                 IValue::List(list) => list.read().iter().nth(*i)?,
+                IValue::Dict(dict) => dict.read().iter().nth(*i)?.1.clone(),
                 _ => return None,
             };
         }
@@ -154,6 +155,11 @@ fn active_tensors(
             continue;
         }
         let def = graph.def(value);
+        if graph.is_prim(def, Prim::DictConstruct) {
+            let entries: Vec<ValueId> = entries(graph, def)?;
+            open.extend(entries.into_iter().enumerate().rev().map(|(i, v)| ([&path[..], &[i]].concat(), v)));
+            continue;
+        }
         if !graph.is_prim(def, Prim::TupleConstruct) && !graph.is_prim(def, Prim::ListConstruct) {
             return Err(NotDifferentiable::at(graph, def, "a result is a list that the graph does not make"));
         }
@@ -161,6 +167,22 @@ fn active_tensors(
         open.extend(elements.into_iter().enumerate().rev().map(|(i, v)| ([&path[..], &[i]].concat(), v)));
     }
     Ok(found)
+}
+
+/// Returns the values of a dictionary that is made of distinct constant keys.
+fn entries(graph: &Graph, dict: NodeId) -> Result<Vec<ValueId>, NotDifferentiable> {
+    let operands: Vec<ValueId> = graph.operands(dict).collect();
+    let mut keys = HashSet::<String, FxBuildHasher>::default();
+    let mut values = Vec::with_capacity(operands.len() / 2);
+    for pair in operands.chunks_exact(2) {
+        let is_new = graph.constant(pair[0]).is_some_and(|key| keys.insert(format!("{key:?}")));
+        if !is_new {
+            let what = "a result is a dictionary whose keys are not distinct constants";
+            return Err(NotDifferentiable::at(graph, dict, what));
+        }
+        values.push(pair[1]);
+    }
+    Ok(values)
 }
 
 /// The two parts of a joint graph.

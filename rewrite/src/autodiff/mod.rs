@@ -2,6 +2,8 @@
 //!
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
 //! - `bodies.rs`: replacement of composite operators by the operators they consist of.
+//! - `functionalize.rs`: replacement of writes to tensors of the graph's own.
+//! - `regions.rs`: regions without gradients, and questions whether a tensor requires one.
 //! - `activity.rs`: which values of a graph depend on the inputs that need gradients; `certainty.rs`: whether a result does
 //!   in this run, where a branch or loop decides.
 //! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
@@ -18,6 +20,8 @@ mod certainty;
 mod differentiate;
 mod exports;
 mod formulas;
+mod functionalize;
+mod regions;
 mod reverse;
 
 pub(crate) use activity::only_stores;
@@ -27,6 +31,8 @@ pub use formulas::{
     ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named,
     concrete_value,
 };
+pub use functionalize::functionalize;
+pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};
 pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 
 /// Error: a graph cannot be differentiated as a graph. Its runs are recorded instead.

@@ -14,6 +14,7 @@
 
 use super::activity::{Activity, is_cast};
 use super::{Named, NotDifferentiable, concrete_value};
+use crate::facets::ContainerOp;
 use flambeau_exec::Pointwise;
 use flambeau_ir::{BlockId, Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
@@ -78,6 +79,20 @@ pub enum Helper {
     Push,
     /// `(list, i)`: an element.
     Element,
+    /// `(tensor)`: the tensor, as a constant.
+    Detach,
+    /// `(list, i, grad)`: the gradient of a list of which only element `i` has one; the others are zeros.
+    ElementGrad,
+    /// `(a, b)`: the sums of the elements of two lists.
+    SumElements,
+    /// `(value, before)`: a value that is written to a tensor, in its sizes and dtype.
+    Written,
+    /// `(tensor)`: a copy.
+    Copy,
+    /// `(like)`: ones of the same sizes and dtype, as a constant.
+    OnesLike,
+    /// `(placed, mask, base)`: `placed` where the mask is not zero, else `base`.
+    Replace,
 }
 
 /// The source of formulas.
@@ -87,6 +102,13 @@ pub trait FormulaGraphs {
     /// # Errors
     /// If a formula does not compile.
     fn derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable>;
+
+    /// Returns the adjoint of a view operator whose elements are distinct memory of its first argument; `None` for other
+    /// operators.
+    ///
+    /// # Errors
+    /// If a formula does not compile.
+    fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable>;
 
     /// Returns a helper.
     ///
@@ -164,7 +186,8 @@ impl<'a> Reverse<'a> {
 
     /// Whether a gradient may be `None`.
     pub(super) fn is_optional(&self, grad: ValueId) -> bool {
-        !self.editor.graph().ty(grad).is_tensor()
+        let ty = self.editor.graph().ty(grad);
+        ty != ty.unwrap_optional() || ty == Type::NONE
     }
 
     /// Appends the gradients of the nodes of a block of the forward part, from the last to the first.
@@ -177,6 +200,9 @@ impl<'a> Reverse<'a> {
         let g = self.editor.graph();
         let results: Vec<ValueId> = g.results(node).collect();
         if !results.iter().any(|v| self.grad(*v).is_some()) {
+            return Ok(());
+        }
+        if g.block_count(node) == 0 && !g.operands(node).any(|v| self.activity.is_active(v)) {
             return Ok(());
         }
         let loc = g.loc(node);
@@ -204,13 +230,40 @@ impl<'a> Reverse<'a> {
                 let (operand, grad) = (self.editor.graph().operand(node, 0), self.gradient(results[0]));
                 grad.map_or(Ok(()), |grad| self.add(operand, grad, None))
             }
+            _ if is_element(self.editor.graph(), node) => self.element(node, results[0]),
             _ => self.operator(node, results),
         }
     }
 
+    /// Appends the gradient of a list of which an element is read.
+    fn element(&mut self, node: NodeId, result: ValueId) -> Result<(), NotDifferentiable> {
+        let Some(grad) = self.gradient(result) else { return Ok(()) };
+        let g = self.editor.graph();
+        let (list, index) = (g.operand(node, 0), g.operand(node, 1));
+        let grad = self.help(Helper::ElementGrad, &[list, index, grad])?;
+        let grad = match self.grad(list).cloned() {
+            None => grad,
+            Some(Grad::Tensor(sum)) => self.help(Helper::SumElements, &[sum, grad])?,
+            Some(Grad::Elements(_)) => {
+                let sum = self.result_gradient(node, list)?;
+                self.help(Helper::SumElements, &[sum, grad])?
+            }
+        };
+        self.scope().insert(list, Grad::Tensor(grad));
+        Ok(())
+    }
+
     fn construct(&mut self, node: NodeId, result: ValueId) -> Result<(), NotDifferentiable> {
-        let Some(Grad::Elements(grads)) = self.grad(result).cloned() else { return Ok(()) };
         let operands: Vec<ValueId> = self.editor.graph().operands(node).collect();
+        let grads = match self.grad(result).cloned() {
+            None => return Ok(()),
+            Some(Grad::Elements(grads)) => grads,
+            Some(Grad::Tensor(list)) => {
+                let types = vec![Type::TENSOR; operands.len()];
+                let unpacked = self.editor.node(Prim::ListUnpack, &[list], &types);
+                self.editor.graph().results(unpacked).map(Some).collect()
+            }
+        };
         for (operand, grad) in operands.into_iter().zip(grads) {
             if let Some(grad) = grad {
                 self.add(operand, grad, None)?;
@@ -396,7 +449,12 @@ impl<'a> Reverse<'a> {
     ) -> Result<(), NotDifferentiable> {
         let mut sums = match self.grad(value).cloned() {
             Some(Grad::Elements(sums)) => sums,
-            _ => Vec::new(),
+            Some(Grad::Tensor(list)) => {
+                let types = vec![Type::TENSOR; grads.len()];
+                let unpacked = self.editor.node(Prim::ListUnpack, &[list], &types);
+                self.editor.graph().results(unpacked).map(Some).collect()
+            }
+            None => Vec::new(),
         };
         sums.resize(sums.len().max(grads.len()), None);
         for (sum, grad) in sums.iter_mut().zip(grads) {
@@ -459,6 +517,13 @@ impl<'a> Reverse<'a> {
         let is_pointwise = g.op(node).row().is_some_and(|row| g.registry().facet::<Pointwise>(row).is_some());
         is_pointwise && g.operands(node).filter(|v| g.ty(*v).is_tensor()).count() == 1
     }
+}
+
+/// Whether a node reads an element of a list of tensors.
+pub(super) fn is_element(g: &Graph, node: NodeId) -> bool {
+    let Some(row) = g.op(node).row() else { return false };
+    g.registry().facet::<ContainerOp>(row) == Some(&ContainerOp::Item)
+        && g.ty(g.operand(node, 0)).list_elem().is_some_and(Type::is_tensor)
 }
 
 fn is_container(prim: Prim) -> bool {

@@ -6,6 +6,7 @@ pub mod canonicalize;
 pub mod canonicalize_ops;
 pub mod constant_pooling;
 pub mod constant_propagation;
+pub mod container_replacement;
 pub mod cse;
 pub mod dce;
 pub mod differentiable;
@@ -43,6 +44,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<batch_mm::BatchMm>,
     PassEntry::of::<canonicalize_ops::CanonicalizeOps>,
     PassEntry::of::<constant_pooling::ConstantPooling>,
+    PassEntry::of::<container_replacement::ContainerReplacement>,
     PassEntry::of::<cse::Cse>,
     PassEntry::of::<erase::EraseShapes>,
     PassEntry::of::<erase_number_types::EraseNumberTypes>,

@@ -289,7 +289,7 @@ fn replace_writes(
 }
 
 /// Whether the result of a node is a tensor in new memory.
-pub(super) fn is_fresh(g: &Graph, node: NodeId) -> bool {
+pub(crate) fn is_fresh(g: &Graph, node: NodeId) -> bool {
     let effects = g.effects(node);
     let alias_free = |op: OpId| !g.registry().schema(op).has_aliases();
     g.op(node).row().is_some_and(alias_free)

@@ -101,7 +101,7 @@ impl ReplacementPlan {
         for access in graph.uses(graph.result(node, 0)).map(|u| u.user) {
             let is_get = graph.is_prim(access, Prim::GetAttr);
             let value = if is_get { graph.result(access, 0) } else { graph.operand(access, 1) };
-            let ty = graph.ty(value);
+            let ty = graph.ty(value).erase_shapes();
             let Some(name) = graph.attr(access, names::name()).and_then(|a| a.as_str()).map(Symbol::new)
             else {
                 remains_object = true;

@@ -126,7 +126,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
 
   FOLDER                 a suite (a folder with cases), or a folder of suites
   --json FILE            write the counts as JSON
-  --list-failures FILE   write one line per case that did not pass: outcome, id, why
+  --list-failures FILE   write one line per case that did not pass or whose gradients the tape computed: outcome, id, why
   --compare-text         printed graphs and source must equal PyTorch's, except for meaningless names
   --through-freeze       freeze every module that is in eval mode, and run the frozen module
   --through-export       run exported programs of the called functions and modules, made with the arguments of the call

@@ -21,8 +21,8 @@ struct SuiteTally {
     extended: usize,
     /// Cases whose gradients were computed by graphs.
     graphs: usize,
-    /// Why gradients of the other cases were computed by the tape.
-    taped: Vec<String>,
+    /// The other cases with gradients, and why the tape computed these.
+    taped: Vec<(String, String)>,
     /// Cases that did not pass: index, id, verdict.
     wrong: Vec<(usize, String, Verdict)>,
 }
@@ -74,7 +74,9 @@ impl Tally {
             match verdict.why.as_str() {
                 EXTENDED => suite.extended += 1,
                 GRAPH => suite.graphs += 1,
-                why => suite.taped.extend(why.strip_prefix(TAPE).map(str::to_string)),
+                why => {
+                    suite.taped.extend(why.strip_prefix(TAPE).map(|why| (id.to_string(), why.to_string())))
+                }
             }
         }
     }
@@ -104,9 +106,12 @@ impl Tally {
         json!({"suites": self.suites.iter().map(suite).collect::<Vec<_>>()})
     }
 
-    /// Returns one line per case that did not pass: outcome, id, reason.
+    /// Returns one line per case that did not pass, or whose calls were recorded on the tape: outcome, id, reason.
     pub fn failures(&self) -> String {
         let mut text = String::new();
+        for (id, why) in self.suites.iter().flat_map(|s| &s.taped) {
+            let _ = writeln!(text, "recorded\t{id}\t{}", why.replace('\n', " ⏎ "));
+        }
         for (_, id, verdict) in self.suites.iter().flat_map(|s| &s.wrong) {
             let _ = writeln!(text, "{}\t{id}\t{}", verdict.outcome.word(), verdict.why.replace('\n', " ⏎ "));
         }
@@ -157,12 +162,12 @@ impl SuiteTally {
                 c.passed, c.cases, c.unsupported
             );
         }
-        let mut taped = std::collections::BTreeMap::<&str, usize>::new();
-        self.taped.iter().for_each(|reason| *taped.entry(reason).or_default() += 1);
+        let mut taped = std::collections::BTreeMap::<&str, (usize, &str)>::new();
+        self.taped.iter().for_each(|(id, reason)| taped.entry(reason).or_insert((0, id)).0 += 1);
         let mut taped: Vec<_> = taped.into_iter().collect();
-        taped.sort_by_key(|(reason, n)| (std::cmp::Reverse(*n), *reason));
-        for (reason, n) in taped.iter().take(reasons) {
-            let _ = writeln!(text, "  recorded    {n:5} × {reason}");
+        taped.sort_by_key(|(reason, (n, _))| (std::cmp::Reverse(*n), *reason));
+        for (reason, (n, id)) in taped.iter().take(reasons) {
+            let _ = writeln!(text, "  recorded    {n:5} × {reason}   (first: {id})");
         }
         for outcome in [Outcome::Panicked, Outcome::Failed, Outcome::Unsupported] {
             let mut counts = std::collections::BTreeMap::<&str, (usize, &str)>::new();
@@ -198,12 +203,16 @@ mod tests {
         tally.add(1, "ops/b", "mul", Verdict::failed("wrong"));
         tally.add(0, "ops/a", "add", Verdict::panicked("boom"));
         tally.add(2, "ops/c", "mul", Verdict::passed());
+        tally.add(3, "ops/d", "mul", Verdict { why: format!("{TAPE}a write"), ..Verdict::passed() });
         tally.end();
         let json = tally.json();
         assert_eq!(json["suites"][0]["failed"], 1);
         assert_eq!(json["suites"][0]["panicked"], 1);
         assert_eq!(json["suites"][0]["groups"]["mul"]["passed"], 1);
-        assert_eq!(tally.failures(), "panicked\tops/a\tboom\nfailed\tops/b\twrong\n");
+        assert_eq!(
+            tally.failures(),
+            "recorded\tops/d\ta write\npanicked\tops/a\tboom\nfailed\tops/b\twrong\n"
+        );
         assert!(tally.text(3).contains("1 × wrong   (first: ops/b)"));
     }
 }

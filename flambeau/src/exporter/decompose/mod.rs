@@ -16,7 +16,7 @@ mod subgraph;
 use super::record::Recorder;
 use super::symbolic::Symbolic;
 use super::table::DecompositionTable;
-use super::walk::Walk;
+use super::tracer::Tracer;
 use super::{Res, Stop, output_argument, refused};
 use crate::error::Error;
 use crate::exported::ExportedProgram;
@@ -51,8 +51,8 @@ impl ExportedProgram {
         let mut host = session.host();
         host.set_tape(None);
         let budget = host.budget().cloned();
-        let walk = Walk::new(&unit, &mut host, recorder, Some(table));
-        let mut run = Decomposition { walk, symbols, values: Values::default(), autocast: None };
+        let tracer = Tracer::new(&unit, &mut host, recorder, Some(table));
+        let mut run = Decomposition { tracer, symbols, values: Values::default(), autocast: None };
         let result = match budget {
             Some(budget) => budget.run(|| run.program(model)),
             None => run.program(model),
@@ -72,7 +72,7 @@ struct Value {
 type Values = HashMap<String, Value, FxBuildHasher>;
 
 struct Decomposition<'w> {
-    walk: Walk<'w>,
+    tracer: Tracer<'w>,
     symbols: Symbols,
     values: Values,
     /// The dtype of the region of automatic mixed precision.
@@ -106,7 +106,7 @@ impl Decomposition<'_> {
             else {
                 continue;
             };
-            let recorder = &mut self.walk.recorder;
+            let recorder = &mut self.tracer.recorder;
             recorder.aliases.input(&example);
             let target = match spec {
                 InputSpec::Parameter { target, .. }
@@ -128,10 +128,10 @@ impl Decomposition<'_> {
     /// Adds an input of the innermost graph.
     fn input(&mut self, graph: &GraphModel, input: &Argument) -> Res<()> {
         let Some(name) = input.name() else {
-            self.walk.recorder.scope().builder.graph.inputs.push(input.clone());
+            self.tracer.recorder.scope().builder.graph.inputs.push(input.clone());
             return Ok(());
         };
-        let own = self.walk.recorder.scope().builder.input_name(name);
+        let own = self.tracer.recorder.scope().builder.input_name(name);
         let value = self.define(graph, name, &own, input)?;
         let renamed = match input {
             Argument::SymInt(_) => Argument::SymInt(Sym::Name(own)),
@@ -140,7 +140,7 @@ impl Decomposition<'_> {
             Argument::Tensor(_) => Argument::Tensor(own),
             _ => return Err(refused(format!("the input `{name}` is neither a tensor nor a number"))),
         };
-        self.walk.recorder.scope().builder.graph.inputs.push(renamed);
+        self.tracer.recorder.scope().builder.graph.inputs.push(renamed);
         self.values.insert(name.to_owned(), value);
         Ok(())
     }
@@ -156,10 +156,10 @@ impl Decomposition<'_> {
     fn outputs(&mut self, model: &ProgramModel, roots: &[(Tensor, InputSpec)]) -> Res<Vec<OutputSpec>> {
         let mut mutations = Vec::new();
         for (example, spec) in roots {
-            if !self.walk.recorder.aliases.is_written(example) {
+            if !self.tracer.recorder.aliases.is_written(example) {
                 continue;
             }
-            let arg = self.walk.recorder.name_of(example)?;
+            let arg = self.tracer.recorder.name_of(example)?;
             mutations.push(match spec {
                 InputSpec::Parameter { target, .. } => {
                     OutputSpec::ParameterMutation { arg, target: target.clone() }
@@ -228,7 +228,7 @@ impl Decomposition<'_> {
 
     /// Puts the recorded graph and the constants that were lifted into the program.
     fn assemble(&mut self, model: &mut ProgramModel) {
-        let recorder = &mut self.walk.recorder;
+        let recorder = &mut self.tracer.recorder;
         let registry = Arc::clone(recorder.registry());
         let mut root = std::mem::take(&mut recorder.scope().builder);
         root.graph.outputs = model.module.signature.outputs.iter().map(output_argument).collect();

@@ -26,12 +26,12 @@ type Operands = (Vec<IValue>, Vec<Option<Symbolic>>);
 
 impl Decomposition<'_> {
     pub(super) fn node(&mut self, graph: &GraphModel, node: &NodeModel) -> Res<()> {
-        self.walk.given_texts = Some(node.metadata.clone());
+        self.tracer.given_texts = Some(node.metadata.clone());
         match Target::parse(&node.target) {
             Target::HigherOrder(name) => self.higher_order(graph, node, name),
             Target::Function(_) => self.keep(graph, node, None),
             target => {
-                let registry = Arc::clone(self.walk.recorder.registry());
+                let registry = Arc::clone(self.tracer.recorder.registry());
                 let op = target.operator(&registry);
                 let op = op.ok_or_else(|| refused(format!("no operator `{}` is registered", node.target)))?;
                 self.operator(graph, node, op)
@@ -40,13 +40,13 @@ impl Decomposition<'_> {
     }
 
     fn operator(&mut self, graph: &GraphModel, node: &NodeModel, op: OpId) -> Res<()> {
-        let registry = Arc::clone(self.walk.recorder.registry());
+        let registry = Arc::clone(self.tracer.recorder.registry());
         let (operands, symbols) = self.operands(node, registry.schema(op))?;
         let (op, operands) = self.for_numbers(op, operands)?;
         let schema = registry.schema(op);
         let operands = self.cast(op, operands)?;
         let table =
-            self.walk.table.ok_or_else(|| KernelError::internal("a decomposition without a table"))?;
+            self.tracer.table.ok_or_else(|| KernelError::internal("a decomposition without a table"))?;
         let is_replaced = [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, op).is_some());
         let writes = schema.args.iter().any(|arg| arg.is_write());
         // PyTorch states dtypes in a region of automatic mixed precision that the operators do not have.
@@ -56,19 +56,19 @@ impl Decomposition<'_> {
             None if is_replaced || writes || is_mixed => op,
             None => return self.keep(graph, node, Some((op, (operands, symbols)))),
         };
-        let results = self.walk.call_operator(op, operands, &symbols)?;
+        let results = self.tracer.call_operator(op, operands, &symbols)?;
         self.results(graph, node, &results)
     }
 
     /// Returns the operator that replaces a view which the strides of the operand do not permit: those of a decomposition may
     /// differ from those of the operator that it replaces.
     fn copies(&mut self, op: OpId, schema: &FunctionSchema, operands: &[IValue]) -> Option<OpId> {
-        let registry = Arc::clone(self.walk.recorder.registry());
+        let registry = Arc::clone(self.tracer.recorder.registry());
         let own = registry.lookup(VIEW).filter(|&view| view == op)?;
         let reshape = registry.lookup(RESHAPE)?;
         let can_copy =
-            |this: &mut Self| this.walk.kernel(reshape, registry.schema(reshape), operands).is_ok();
-        (self.walk.kernel(own, schema, operands).is_err() && can_copy(self)).then_some(reshape)
+            |this: &mut Self| this.tracer.kernel(reshape, registry.schema(reshape), operands).is_ok();
+        (self.tracer.kernel(own, schema, operands).is_err() && can_copy(self)).then_some(reshape)
     }
 
     /// Returns the operands of a call in the order of the schema, with defaults.
@@ -152,7 +152,7 @@ impl Decomposition<'_> {
         let elem = values.first().map_or(Type::INT, IValue::type_of);
         let list = IValue::list(elem, values);
         if symbols.iter().any(Option::is_some) {
-            self.walk.recorder.set_symbols(&list, symbols);
+            self.tracer.recorder.set_symbols(&list, symbols);
         }
         Ok((list, None))
     }
@@ -164,7 +164,7 @@ impl Decomposition<'_> {
     /// Returns the overload for numbers that are given for tensors (`mul.Tensor(x, 2)`), if there is one; else makes tensors
     /// without dimensions of them.
     fn for_numbers(&mut self, op: OpId, mut operands: Vec<IValue>) -> Res<(OpId, Vec<IValue>)> {
-        let registry = Arc::clone(self.walk.recorder.registry());
+        let registry = Arc::clone(self.tracer.recorder.registry());
         let schema = registry.schema(op);
         let is_number = |i: usize, operands: &[IValue]| {
             schema.args[i].ty.unwrap_optional().is_tensor() && operands[i].as_scalar().is_some()
@@ -194,7 +194,7 @@ impl Decomposition<'_> {
                 let own = scalar.dtype();
                 let dtype = like.filter(|like| like.is_floating() || !own.is_floating());
                 let tensor = Tensor::full(&[], scalar, dtype.unwrap_or(own)).map_err(KernelError::from)?;
-                self.walk.recorder.literal(&tensor);
+                self.tracer.recorder.literal(&tensor);
                 operands[i] = IValue::Tensor(tensor);
             }
         }
@@ -203,7 +203,7 @@ impl Decomposition<'_> {
 
     /// Converts operands as a region of automatic mixed precision does.
     fn cast(&mut self, op: OpId, operands: Vec<IValue>) -> Res<Vec<IValue>> {
-        let registry = Arc::clone(self.walk.recorder.registry());
+        let registry = Arc::clone(self.tracer.recorder.registry());
         let (Some(reduced), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
             return Ok(operands);
         };
@@ -219,7 +219,7 @@ impl Decomposition<'_> {
                         && tensor.dtype() != wanted
                         && tensor.dtype() != DType::F64 =>
                 {
-                    IValue::Tensor(self.walk.to_dtype(tensor, wanted)?)
+                    IValue::Tensor(self.tracer.to_dtype(tensor, wanted)?)
                 }
                 _ => operand,
             });
@@ -237,10 +237,10 @@ impl Decomposition<'_> {
         let mut views = None;
         let mut unknown = Vec::new();
         if let Some((op, (operands, symbols))) = call {
-            let registry = Arc::clone(self.walk.recorder.registry());
+            let registry = Arc::clone(self.tracer.recorder.registry());
             let schema = registry.schema(op);
             if schema.returns.iter().any(|result| result.alias.is_some()) {
-                match self.walk.kernel(op, schema, &operands) {
+                match self.tracer.kernel(op, schema, &operands) {
                     Ok(results) => views = Some((op, results, operands, symbols)),
                     Err(Stop::Run(e)) if e.fault() == Fault::Limit => return Err(Stop::Run(e)),
                     // The examples of symbols need not satisfy the program's assertions. The results have examples without the
@@ -250,7 +250,7 @@ impl Decomposition<'_> {
             }
         }
         let name = node.name.as_deref().or_else(|| node.outputs.first().and_then(Argument::name));
-        let builder = &mut self.walk.recorder.scope().builder;
+        let builder = &mut self.tracer.recorder.scope().builder;
         let mut own = None;
         let mut outputs = Vec::with_capacity(node.outputs.len());
         if !matches!(&node.outputs[..], [one] if one.name().is_some()) {
@@ -267,10 +267,10 @@ impl Decomposition<'_> {
                 other => other.name().map(str::to_owned).into_iter().collect(),
             });
             unknown.extend(names.filter_map(|name| Some(self.values.get(&name)?.example.clone())));
-            let aliases = &mut self.walk.recorder.aliases;
+            let aliases = &mut self.tracer.recorder.aliases;
             unknown.iter().for_each(|value| value.visit_tensors(|tensor| aliases.share(tensor, tensor)));
         }
-        self.walk.recorder.scope().builder.graph.nodes.push(NodeModel {
+        self.tracer.recorder.scope().builder.graph.nodes.push(NodeModel {
             target: node.target.clone(),
             inputs,
             outputs,
@@ -279,7 +279,7 @@ impl Decomposition<'_> {
             name: own,
         });
         if let Some((op, results, operands, symbols)) = views {
-            self.walk.note_views(op, &operands, &symbols, &results);
+            self.tracer.note_views(op, &operands, &symbols, &results);
         }
         Ok(())
     }
@@ -292,7 +292,7 @@ impl Decomposition<'_> {
         made: Option<&IValue>,
     ) -> Res<Argument> {
         let one = |this: &mut Self, name: &String, made: Option<IValue>| -> Res<String> {
-            let own = this.walk.recorder.scope().builder.node_name(name);
+            let own = this.tracer.recorder.scope().builder.node_name(name);
             let value = match made {
                 Some(IValue::Tensor(tensor)) => this.adopt(graph, name, &own, tensor)?,
                 _ => this.define(graph, name, &own, output)?,
@@ -323,7 +323,7 @@ impl Decomposition<'_> {
         let Some(meta) = graph.tensor_values.get(name) else {
             return Err(refused(format!("the tensor `{name}` has no metadata")));
         };
-        let recorder = &mut self.walk.recorder;
+        let recorder = &mut self.tracer.recorder;
         let dims = self.symbols.sizes(meta, recorder)?;
         recorder.sizes.set(&tensor, dims, &[]);
         recorder.bind(&tensor, own, meta.clone());
@@ -333,7 +333,7 @@ impl Decomposition<'_> {
     /// Makes the example of a value, and defines it in the innermost graph under the name `own`.
     pub(super) fn define(&mut self, graph: &GraphModel, name: &str, own: &str, arg: &Argument) -> Res<Value> {
         let none = || refused(format!("the value `{name}` has no metadata"));
-        let recorder = &mut self.walk.recorder;
+        let recorder = &mut self.tracer.recorder;
         let depth = recorder.scopes.len() - 1;
         let is_number = matches!(arg, Argument::SymInt(_) | Argument::SymFloat(_) | Argument::SymBool(_));
         if !is_number {
@@ -402,7 +402,7 @@ impl Decomposition<'_> {
         let Some(meta) = graph.tensor_values.get(name) else {
             return Err(refused(format!("the tensor `{name}` has no metadata")));
         };
-        let recorder = &mut self.walk.recorder;
+        let recorder = &mut self.tracer.recorder;
         let mut sizes = Vec::with_capacity(meta.sizes.len());
         for size in &meta.sizes {
             sizes.push(self.symbols.value(size, recorder)?);
@@ -419,8 +419,8 @@ impl Decomposition<'_> {
         let agrees = sizes == tensor.sizes() && meta.dtype.dtype() == Some(tensor.dtype());
         if agrees && !recorder.aliases.is_input(&tensor) {
             let dims = self.symbols.sizes(meta, recorder)?;
-            self.walk.refresh_all(&[IValue::Tensor(tensor.clone())])?;
-            self.walk.recorder.resize(&tensor, dims)?;
+            self.tracer.refresh_all(&[IValue::Tensor(tensor.clone())])?;
+            self.tracer.recorder.resize(&tensor, dims)?;
         }
         self.values.insert(name.to_owned(), Value { example: IValue::Tensor(tensor), symbol: None });
         Ok(())
@@ -430,10 +430,10 @@ impl Decomposition<'_> {
     pub(super) fn name_now(&mut self, name: &str) -> Res<String> {
         let Value { example, symbol } = self.named(name)?.clone();
         match (&example, symbol) {
-            (_, Some(symbol)) => self.walk.recorder.number_name(&symbol),
+            (_, Some(symbol)) => self.tracer.recorder.number_name(&symbol),
             (IValue::Tensor(tensor), None) => {
-                self.walk.refresh_all(std::slice::from_ref(&example))?;
-                self.walk.recorder.name_of(tensor)
+                self.tracer.refresh_all(std::slice::from_ref(&example))?;
+                self.tracer.recorder.name_of(tensor)
             }
             _ => Err(refused(format!("the value `{name}` is neither a tensor nor a number"))),
         }

@@ -16,7 +16,7 @@ impl Decomposition<'_> {
         let args: Vec<&Argument> = node.inputs.iter().map(|input| &input.arg).collect();
         match (name, args.as_slice()) {
             ("wrap_with_set_grad_enabled", [_, Argument::Graph { graph: body, .. }, operands @ ..])
-                if writes(body, self.walk.recorder.registry()) =>
+                if writes(body, self.tracer.recorder.registry()) =>
             {
                 self.inline(node, body, operands)
             }
@@ -77,7 +77,7 @@ impl Decomposition<'_> {
             };
             inputs.push(NamedArgument { arg, ..input.clone() });
         }
-        let builder = &mut self.walk.recorder.scope().builder;
+        let builder = &mut self.tracer.recorder.scope().builder;
         let name = match &node.name {
             Some(name) => builder.node_name(name),
             None => builder.node_name(flambeau_export::fx::shown_name(node)),
@@ -86,7 +86,7 @@ impl Decomposition<'_> {
         for output in &node.outputs {
             outputs.push(self.output_of(graph, output, None)?);
         }
-        self.walk.recorder.scope().builder.graph.nodes.push(NodeModel {
+        self.tracer.recorder.scope().builder.graph.nodes.push(NodeModel {
             inputs,
             outputs,
             name: Some(name),
@@ -97,7 +97,7 @@ impl Decomposition<'_> {
 
     /// Decomposes a subgraph.
     fn subgraph(&mut self, graph: &GraphModel) -> Res<GraphModel> {
-        self.walk.recorder.open_scope()?;
+        self.tracer.recorder.open_scope()?;
         let outer = std::mem::take(&mut self.values);
         for input in &graph.inputs {
             self.input(graph, input)?;
@@ -107,14 +107,14 @@ impl Decomposition<'_> {
             graph.outputs.iter().map(|output| self.renamed(output)).collect::<Res<_>>()?;
         for input in graph.inputs.iter().filter_map(Argument::name) {
             if let Some(Value { example: IValue::Tensor(example), .. }) = self.values.get(input)
-                && self.walk.recorder.aliases.is_written(example)
+                && self.tracer.recorder.aliases.is_written(example)
             {
                 return Err(refused(format!("a subgraph writes to its input `{input}`")));
             }
         }
         self.values = outer;
-        let registry = self.walk.recorder.registry().clone();
-        let mut scope = self.walk.recorder.close_scope();
+        let registry = self.tracer.recorder.registry().clone();
+        let mut scope = self.tracer.recorder.close_scope();
         if !scope.captured.is_empty() {
             return Err(refused("a decomposition of an operator in a subgraph needs a tensor from outside"));
         }

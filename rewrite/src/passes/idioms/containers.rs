@@ -48,7 +48,7 @@ pub(super) fn plan(view: &IdiomCx<'_>, node: NodeId, what: ContainerOp) -> Optio
             let entry = entries.iter().find(|(k, _)| same_constant(k, &key))?;
             fitting(view, node, entry.1)
         }
-        ContainerOp::Append | ContainerOp::Insert | ContainerOp::Replace => None,
+        _ => None,
     }
 }
 
@@ -121,7 +121,12 @@ pub(in crate::passes) fn wrap_index(index: i64, len: usize) -> Option<usize> {
 }
 
 /// The elements that a slice selects. Returns `None` for a step below one, which raises at run time.
-fn slice(elements: &[ValueId], start: Option<i64>, end: Option<i64>, step: i64) -> Option<Vec<ValueId>> {
+pub(in crate::passes) fn slice(
+    elements: &[ValueId],
+    start: Option<i64>,
+    end: Option<i64>,
+    step: i64,
+) -> Option<Vec<ValueId>> {
     let len = i64::try_from(elements.len()).ok()?;
     let clamp =
         |bound: i64| if bound < 0 { bound.saturating_add(len).max(0) } else { bound.min(len) } as usize;

@@ -10,7 +10,7 @@
 
 mod containers;
 
-pub(super) use containers::wrap_index;
+pub(super) use containers::{slice, wrap_index};
 mod structure;
 
 use crate::facets::ContainerOp;

@@ -49,14 +49,6 @@ impl Instance {
         Ok(&self.entries[name])
     }
 
-    /// Returns the verdict of a program that passed, with a remark on how its calls were differentiated.
-    fn differentiated(&self) -> Verdict {
-        let is_graph = self.entries.values().any(|entry| !entry.gradient_graphs().is_empty());
-        let reason = self.entries.values().flat_map(Entry::gradient_refusals).next().unwrap_or_default();
-        let why = if is_graph { GRAPH.to_string() } else { format!("{TAPE}{reason}") };
-        Verdict { why, ..Verdict::passed() }
-    }
-
     /// Sets attributes of the module from outside.
     fn set(&self, call: &Call<'_>) -> Result<(), Verdict> {
         let failed = |e: Error| verdict_of(&e, "setting an attribute");
@@ -70,6 +62,15 @@ impl Instance {
         }
         Ok(())
     }
+}
+
+/// Returns the verdict of a program that passed, with a remark on how its calls were differentiated: as graphs only if all
+/// were, also those of second derivatives.
+pub(super) fn differentiated<'e>(entries: impl Iterator<Item = &'e Entry> + Clone) -> Verdict {
+    let reason = entries.clone().flat_map(Entry::gradient_refusals).next();
+    let is_graph = reason.is_none() && entries.clone().any(|entry| !entry.gradient_graphs().is_empty());
+    let why = if is_graph { GRAPH.to_string() } else { format!("{TAPE}{}", reason.unwrap_or_default()) };
+    Verdict { why, ..Verdict::passed() }
 }
 
 impl Replay {
@@ -122,7 +123,9 @@ impl Replay {
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
         if case.get("steps").is_some() {
-            return training::replay(case, &self.session, &instance.program);
+            let entry = training::replay(case, &self.session, &instance.program)?;
+            let is_shown = self.variants.gradient_graphs;
+            return if is_shown { Err(differentiated([&entry].into_iter())) } else { Ok(()) };
         }
         // One call alone would only be profiled. Programs without a module have no state, so it can be repeated.
         let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
@@ -136,7 +139,7 @@ impl Replay {
         }
         let recorded = calls.iter().any(|call| call.gradients().is_some());
         if self.variants.gradient_graphs && recorded {
-            return Err(instance.differentiated());
+            return Err(differentiated(instance.entries.values()));
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ use crate::value::compare::compare;
 /// The update `p - lr * grad`, which a step applies to each parameter.
 const UPDATE: &str = "def update(p: Tensor, grad: Tensor, lr: float):\n    p -= lr * grad\n";
 
-/// Takes the recorded steps, then compares parameters and buffers.
-pub(super) fn replay(case: &Case, session: &Session, program: &Program) -> Result<(), Verdict> {
+/// Takes the recorded steps, then compares parameters and buffers. Returns the entry that was called.
+pub(super) fn replay(case: &Case, session: &Session, program: &Program) -> Result<Entry, Verdict> {
     let module = program.module().ok_or_else(|| Verdict::failed("training of a program without a module"))?;
     let failed = |e: flambeau::Error| verdict_of(&e, "training");
     let entry = program.entry(case.text("entry")).map_err(failed)?;
@@ -31,7 +31,8 @@ pub(super) fn replay(case: &Case, session: &Session, program: &Program) -> Resul
     }
     let after = Call::new(case, case.json());
     compare_all(&after, "params_after", module.named_parameters())?;
-    compare_all(&after, "buffers_after", module.named_buffers())
+    compare_all(&after, "buffers_after", module.named_buffers())?;
+    Ok(entry)
 }
 
 /// A step of training.

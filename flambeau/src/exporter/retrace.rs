@@ -1,4 +1,4 @@
-//! The second recording of a program: a check that the first one holds for other calls.
+//! Validation by retracing: the program is traced a second time, with other sizes, and both graphs must be equal.
 //!
 //! A number of the example may have become a constant of the graph although it follows from a size that varies: by an
 //! operator without a rule for symbolic sizes, or by sizes that agree by accident. So a program with varying sizes is
@@ -20,11 +20,11 @@ const STEP: i64 = 3;
 
 /// The sizes of the second example by name.
 #[derive(Default)]
-pub(super) struct Others {
+pub(super) struct AlternateSizes {
     sizes: HashMap<String, i64, FxBuildHasher>,
 }
 
-impl Others {
+impl AlternateSizes {
     /// Returns the argument with other sizes: its elements are those of the first example, repeated or cut off.
     pub(super) fn resized(
         &mut self,

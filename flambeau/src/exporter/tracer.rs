@@ -1,10 +1,10 @@
-//! The run of the program on the example: an evaluator that records calls of operators.
+//! The tracing interpreter: it runs the program on the example inputs and records calls of operators.
 //!
 //! Values, frames and open blocks are those of `flambeau_exec::reference`. In addition a register may hold a symbolic
 //! number ([`Symbolic`]), and operators on tensors are recorded. Frames and blocks are on explicit stacks.
 
 use super::branch::{Side, attribute_name, raised};
-use super::classes::{OpClass, READS_ANY, SizeQuestion, class_of};
+use super::classes::{OpClass, READS_ANY, SizeQuery, class_of};
 use super::functional::short;
 use super::places::Places;
 use super::record::Recorder;
@@ -25,7 +25,7 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 /// The destination of a frame's results.
-pub(super) enum After {
+pub(super) enum ReturnTarget {
     /// The results of the calling node.
     Results(NodeId),
     /// A future, which is the result of the node.
@@ -35,7 +35,7 @@ pub(super) enum After {
 }
 
 /// An open block.
-struct Open {
+struct ActiveBlock {
     next: NodeId,
     kind: Kind,
 }
@@ -63,15 +63,15 @@ struct Frame {
     function: Symbol,
     env: ValueMap<IValue>,
     symbols: HashMap<ValueId, Symbolic, FxBuildHasher>,
-    blocks: Vec<Open>,
-    after: After,
+    blocks: Vec<ActiveBlock>,
+    after: ReturnTarget,
     at: Option<NodeId>,
     /// Whether the call of a module began with this frame.
     is_module: bool,
 }
 
 /// The run of a program.
-pub(super) struct Walk<'w> {
+pub(super) struct Tracer<'w> {
     pub(super) callees: &'w CompilationUnit,
     pub(super) host: &'w mut Host,
     pub(super) recorder: Recorder,
@@ -87,22 +87,21 @@ pub(super) struct Walk<'w> {
     pub(super) nesting: usize,
     /// The texts of nodes, if they are not those of the run.
     pub(super) given_texts: Option<Map<String>>,
+    /// The result of the run, if it is a symbolic number.
+    pub(super) result_symbol: Option<Symbolic>,
 }
-
-/// The operator that copies a tensor into another.
-const COPY_INTO: &str = "aten::copy_";
 
 /// Maximum number of active calls in the text of a node, the innermost ones.
 const MAX_FRAMES: usize = 16;
 
-impl<'w> Walk<'w> {
+impl<'w> Tracer<'w> {
     pub(super) fn new(
         callees: &'w CompilationUnit,
         host: &'w mut Host,
         recorder: Recorder,
         table: Option<&'w DecompositionTable>,
-    ) -> Walk<'w> {
-        Walk {
+    ) -> Tracer<'w> {
+        Tracer {
             callees,
             host,
             recorder,
@@ -114,6 +113,7 @@ impl<'w> Walk<'w> {
             active: Vec::new(),
             nesting: 0,
             given_texts: None,
+            result_symbol: None,
         }
     }
 
@@ -150,7 +150,7 @@ impl<'w> Walk<'w> {
 
     fn begin(&mut self, graph: &Arc<Graph>, function: Symbol, args: Vec<IValue>) -> Res<Vec<IValue>> {
         self.enter_module(&args, "forward");
-        self.push(Arc::clone(graph), function, args, &[], After::Done)?;
+        self.push(Arc::clone(graph), function, args, &[], ReturnTarget::Done)?;
         loop {
             if let Some(results) = self.step()? {
                 return Ok(results);
@@ -173,7 +173,7 @@ impl<'w> Walk<'w> {
         function: Symbol,
         args: Vec<IValue>,
         symbols: &[Option<Symbolic>],
-        after: After,
+        after: ReturnTarget,
     ) -> Res<()> {
         self.host.tick(1)?;
         if self.frames.len() >= self.host.max_depth() {
@@ -193,7 +193,7 @@ impl<'w> Walk<'w> {
                 own.insert(input, symbol.clone());
             }
         }
-        let blocks = vec![Open { next: first(&graph, graph.root()), kind: Kind::Root }];
+        let blocks = vec![ActiveBlock { next: first(&graph, graph.root()), kind: Kind::Root }];
         let (at, is_module) = (None, false);
         self.frames.push(Frame { graph, function, env, symbols: own, blocks, after, at, is_module });
         Ok(())
@@ -319,7 +319,7 @@ impl<'w> Walk<'w> {
         }
         if let Some(IValue::Tensor(tensor)) = args.first()
             && self.recorder.sizes.of(tensor).is_some()
-            && let Some(asked) = SizeQuestion::of(schema)
+            && let Some(asked) = SizeQuery::of(schema)
         {
             let tensor = tensor.clone();
             return self.sizes(graph, node, asked, &tensor, args, &symbols);
@@ -418,25 +418,6 @@ impl<'w> Walk<'w> {
         self.recorder.scope().builder.node(name, &target_of(schema), inputs, outputs, texts);
     }
 
-    /// Records the new values of attributes that the program replaced. Returns the changed attributes that are no tensors.
-    pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
-        let (mut replaced, plain) = self.recorder.changed_attributes()?;
-        let copy = self.recorder.registry().lookup(COPY_INTO);
-        let copy = copy.ok_or_else(|| refused(format!("`{COPY_INTO}` is not registered")))?;
-        if self.table.is_some() {
-            // All new values are taken before the first attribute changes: attributes may be exchanged.
-            for (_, new) in &mut replaced {
-                self.refresh_all(&[IValue::Tensor(new.clone())])?;
-                *new = self.recorder.another(new)?;
-            }
-        }
-        for (old, new) in replaced {
-            let operands = vec![IValue::Tensor(old), IValue::Tensor(new), IValue::Bool(false)];
-            self.call_operator(copy, operands, &[])?;
-        }
-        Ok(plain)
-    }
-
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
     fn texts(&mut self) -> Map<String> {
         if let Some(texts) = &self.given_texts {
@@ -517,7 +498,7 @@ impl<'w> Walk<'w> {
                 None => drop(frame.symbols.remove(&input)),
             }
         }
-        frame.blocks.push(Open { next: first(graph, block), kind });
+        frame.blocks.push(ActiveBlock { next: first(graph, block), kind });
     }
 
     fn control(
@@ -559,7 +540,7 @@ impl<'w> Walk<'w> {
             Prim::Fork => {
                 let body = resolve::subgraph(graph, node)?;
                 let function = self.top().function;
-                self.push(body, function, args, symbols, After::Future(node))
+                self.push(body, function, args, symbols, ReturnTarget::Future(node))
             }
             other => Err(refused(format!("`{}` cannot be part of an exported program", other.name()))),
         }
@@ -575,7 +556,7 @@ impl<'w> Walk<'w> {
     ) -> Res<()> {
         let graph = flambeau_exec::Callees::function(self.callees, function)?;
         let graph = graph.ok_or_else(|| KernelError::input(format!("unknown function '{function}'")))?;
-        self.push(graph, function, args, symbols, After::Results(node))?;
+        self.push(graph, function, args, symbols, ReturnTarget::Results(node))?;
         self.top().is_module = is_module;
         Ok(())
     }
@@ -678,17 +659,18 @@ impl<'w> Walk<'w> {
             self.modules.pop();
         }
         match done.after {
-            After::Done => {
-                if symbols.iter().any(Option::is_some) {
-                    return Err(refused("the result is a number that is only known in the call"));
+            ReturnTarget::Done => {
+                self.result_symbol = symbols.into_iter().next().flatten();
+                if self.nesting > 0 && self.result_symbol.is_some() {
+                    return Err(refused("a decomposition returns a symbolic number"));
                 }
                 return Ok(Some(outputs));
             }
-            After::Results(node) => {
+            ReturnTarget::Results(node) => {
                 let caller = Arc::clone(&self.top().graph);
                 self.set(&caller, node, outputs, &symbols)?;
             }
-            After::Future(node) => {
+            ReturnTarget::Future(node) => {
                 let caller = Arc::clone(&self.top().graph);
                 let elem = caller.ty(caller.result(node, 0)).future_elem().unwrap_or(Type::ANY);
                 let future = Future::ready(elem, one_value(outputs.into_iter()));

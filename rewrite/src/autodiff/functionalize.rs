@@ -1,0 +1,682 @@
+//! Functionalization: writes to tensors of a graph's own become operators that return new tensors.
+//!
+//! Every tensor that belongs to a written memory is known by its *root*, the node that made the memory, and a chain of views.
+//! The pass follows the current value of each root. A write computes the new value of the written view by the functional
+//! variant of the operator, and then the new value of each tensor up to the root: the adjoint of a view places the new
+//! elements in a tensor like the view's operand, and the other elements are those of before. Where a view is used after a
+//! write, it is taken again from the root's current value. Branches return, and loops carry, the roots that they write.
+//!
+//! Refused are writes to memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
+//! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
+//! the number of nodes, writes and the lengths of chains of views.
+
+use super::NotDifferentiable;
+use super::activity::is_cast;
+use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument};
+use crate::facets::AlwaysView;
+use crate::inplace::InplaceVariants;
+use crate::passes::remove_mutation::is_fresh;
+use flambeau_exec::tape::RecordingQuery;
+use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, NodeMap, OpId, Prim, Type, ValueId, WalkStep};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
+
+type ByValue<T> = HashMap<ValueId, T, FxBuildHasher>;
+type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
+
+/// Makes writes to tensors functional. Returns whether there were any; after an error the graph is unchanged.
+///
+/// # Errors
+/// If a write cannot be made functional.
+pub fn functionalize(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<bool, NotDifferentiable> {
+    let plan = Plan::of(graph, formulas)?;
+    if plan.writes.is_empty() {
+        return Ok(false);
+    }
+    let mut changed = graph.clone();
+    Rewrite::new(changed.edit(), &plan, formulas).run()?;
+    *graph = changed;
+    Ok(true)
+}
+
+/// How a tensor belongs to a root.
+#[derive(Clone, Copy)]
+enum Kind {
+    /// It is the root.
+    Root,
+    /// It is another tensor.
+    Same(ValueId),
+    /// The result of a view operator, whose first operand is the tensor.
+    View(NodeId, ValueId),
+    /// An element of a list of views: the node that unpacks the list, and its position.
+    Part(NodeId, usize),
+}
+
+/// The functional form of a write.
+#[derive(Clone, Copy)]
+enum Functional {
+    Variant(OpId),
+    Detach,
+}
+
+/// A written root.
+struct Root {
+    /// Positions of writes, ascending.
+    writes: Vec<u32>,
+    /// The loops around writes, inside the block of the root.
+    loops: Vec<NodeId>,
+    /// A tensor of the root that leaves the graph.
+    leaves: Option<ValueId>,
+}
+
+/// The writes of a graph, and the tensors that they concern.
+struct Plan {
+    kinds: ByValue<(ValueId, Kind)>,
+    roots: ByValue<Root>,
+    writes: ByNode<Functional>,
+    /// Views of one tensor, or of parts of it, with their adjoints.
+    views: ByNode<Arc<FormulaGraph>>,
+    /// For branches and loops, the roots from outside that they write.
+    merges: ByNode<Vec<ValueId>>,
+}
+
+impl Plan {
+    fn of(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Plan, NotDifferentiable> {
+        let mut plan = Plan {
+            kinds: HashMap::default(),
+            roots: HashMap::default(),
+            writes: HashMap::default(),
+            views: HashMap::default(),
+            merges: HashMap::default(),
+        };
+        if !graph.nodes_deep().any(|n| target(graph, n).is_some()) {
+            return Ok(plan);
+        }
+        let registry = Arc::clone(graph.registry());
+        let variants = InplaceVariants::new(&registry);
+        let mut position = NodeMap::for_nodes(graph, 0u32);
+        let mut count = 0;
+        for step in graph.walk(graph.root()) {
+            count += 1;
+            match step {
+                WalkStep::Node(node) => {
+                    position[node] = count;
+                    plan.node(graph, node, count, &variants, formulas)?;
+                }
+                WalkStep::Leave(block) => position[graph.ret(block)] = count,
+                WalkStep::Enter(_) | WalkStep::Done(_) => {}
+            }
+        }
+        plan.roots.values_mut().for_each(|root| root.writes.sort_unstable());
+        let written: Vec<(ValueId, ValueId)> = plan.kinds.iter().map(|(v, (root, _))| (*v, *root)).collect();
+        let mut written: Vec<_> =
+            written.into_iter().filter(|(_, root)| plan.roots.contains_key(root)).collect();
+        written.sort_unstable_by_key(|(v, _)| (position[graph.def(*v)], graph.result_index(*v)));
+        for (value, root) in written {
+            plan.check_uses(graph, value, root, &position)?;
+        }
+        Ok(plan)
+    }
+
+    fn node(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        at: u32,
+        variants: &InplaceVariants<'_>,
+        formulas: &dyn FormulaGraphs,
+    ) -> Result<(), NotDifferentiable> {
+        if let Some(written) = target(graph, node) {
+            return self.write(graph, node, written, at, variants, formulas);
+        }
+        let first = (graph.operand_count(node) > 0).then(|| graph.operand(node, 0));
+        let of = first.and_then(|v| Some((v, self.kinds.get(&v)?.0)));
+        if let (Some((first, root)), Some(Prim::ListUnpack)) = (of, graph.prim(node)) {
+            if self.views.contains_key(&graph.def(first)) {
+                let parts = graph.results(node).enumerate();
+                self.kinds.extend(parts.map(|(i, part)| (part, (root, Kind::Part(node, i)))));
+            }
+            return Ok(());
+        }
+        if let (Some((first, root)), true) = (of, graph.prim(node).is_some_and(is_cast)) {
+            self.kinds.insert(graph.result(node, 0), (root, Kind::Same(first)));
+            return Ok(());
+        }
+        let Some(row) = graph.op(node).row() else { return Ok(()) };
+        let adjoint = formulas.view(row)?;
+        let is_view = adjoint.is_some() || graph.registry().facet::<AlwaysView>(row).is_some();
+        if let (Some((first, root)), true) = (of, is_view && graph.result_count(node) == 1) {
+            adjoint.into_iter().for_each(|adjoint| drop(self.views.insert(node, Arc::new(adjoint))));
+            self.kinds.insert(graph.result(node, 0), (root, Kind::View(node, first)));
+        } else if graph.result_count(node) == 1
+            && graph.ty(graph.result(node, 0)).is_tensor()
+            && is_fresh(graph, node)
+        {
+            let root = graph.result(node, 0);
+            self.kinds.insert(root, (root, Kind::Root));
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        graph: &Graph,
+        node: NodeId,
+        written: ValueId,
+        at: u32,
+        variants: &InplaceVariants<'_>,
+        formulas: &dyn FormulaGraphs,
+    ) -> Result<(), NotDifferentiable> {
+        let fail = |what: &str| Err(NotDifferentiable::at(graph, node, what));
+        let Some(&(root, kind)) = self.kinds.get(&written) else {
+            return fail("writes memory that the graph does not make, or that it shares in an unknown way");
+        };
+        if !self.can_be_placed(graph, written) {
+            return fail("writes through a view whose elements may share memory, or that has no history");
+        }
+        let Some(row) = graph.op(node).row() else { return fail("is not registered") };
+        let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
+        let form = match variants.functional(row) {
+            _ if is_detach && matches!(kind, Kind::Root | Kind::Same(_)) => Functional::Detach,
+            // The written tensor still requires a gradient, which is zero; the new one would not.
+            Some(variant) if is_constant(formulas, variant)? && !is_constant(formulas, row)? => {
+                return fail("writes a constant");
+            }
+            Some(variant) => Functional::Variant(variant),
+            None => return fail("writes and has no functional variant"),
+        };
+        self.writes.insert(node, form);
+        self.kinds.extend(graph.results(node).map(|v| (v, (root, Kind::Same(written)))));
+        let home = graph.parent(graph.def(root));
+        let entry = self.roots.entry(root);
+        let entry = entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None });
+        entry.writes.push(at);
+        let mut inner = node;
+        while graph.parent(inner) != home {
+            let Some(outer) = graph.enclosing(inner) else { return fail("writes memory of another block") };
+            match graph.prim(outer) {
+                Some(Prim::If) => {}
+                Some(Prim::Loop) => entry.loops.push(outer),
+                _ => return fail("writes memory from outside of a block"),
+            }
+            let roots = self.merges.entry(outer).or_default();
+            if roots.contains(&root) {
+                break;
+            }
+            roots.push(root);
+            inner = outer;
+        }
+        Ok(())
+    }
+
+    /// Checks that no use of a tensor keeps it where a later write would be seen.
+    fn check_uses(
+        &mut self,
+        graph: &Graph,
+        value: ValueId,
+        root: ValueId,
+        position: &NodeMap<u32>,
+    ) -> Result<(), NotDifferentiable> {
+        let uses: Vec<(NodeId, usize)> = graph.uses(value).map(|u| (u.user, u.index as usize)).collect();
+        for (user, index) in uses {
+            let is_known = index == 0
+                && (self.writes.contains_key(&user)
+                    || self.is_view(graph, user)
+                    || graph.prim(user).is_some_and(is_cast)
+                    || graph.is_prim(user, Prim::ListUnpack));
+            if is_known {
+                continue;
+            }
+            let def = graph.def(value);
+            if !graph.ty(value).is_tensor()
+                && self.is_written_later(graph, root, def, position[def], u32::MAX)
+            {
+                let what = "reads a list of views of a tensor that is written";
+                return Err(NotDifferentiable::at(graph, user, what));
+            }
+            let is_end = user == graph.ret(graph.root());
+            let until = match graph.prim(user) {
+                _ if is_end => Some(u32::MAX),
+                Some(Prim::ListConstruct | Prim::TupleConstruct | Prim::DictConstruct) => {
+                    let container = graph.result(user, 0);
+                    if graph.uses(container).any(|u| u.user == graph.ret(graph.root())) {
+                        self.leave(graph, value, root, user)?;
+                    }
+                    let reads = |n: NodeId| {
+                        graph.op(n).row().is_some_and(|row| !graph.registry().schema(row).has_aliases())
+                    };
+                    let is_read = graph.uses(container).all(|u| reads(u.user));
+                    Some(if is_read {
+                        graph.uses(container).map(|u| position[u.user]).max().unwrap_or(0)
+                    } else {
+                        u32::MAX
+                    })
+                }
+                Some(_) => Some(u32::MAX),
+                None if crate::memory::is_opaque(graph, user) || graph.block_count(user) > 0 => {
+                    Some(u32::MAX)
+                }
+                None => {
+                    let row = graph.op(user).row();
+                    let arg = row.and_then(|row| graph.registry().schema(row).args.get(index));
+                    arg.is_none_or(|arg| arg.alias.is_some()).then_some(u32::MAX)
+                }
+            };
+            if is_end {
+                self.leave(graph, value, root, user)?;
+            } else if let Some(until) = until
+                && self.is_written_later(graph, root, user, position[user], until)
+            {
+                let what = "keeps a tensor that is written later";
+                return Err(NotDifferentiable::at(graph, user, what));
+            }
+        }
+        Ok(())
+    }
+
+    fn is_view(&self, graph: &Graph, node: NodeId) -> bool {
+        let result = graph.results(node).next();
+        matches!(result.and_then(|v| self.kinds.get(&v)), Some((_, Kind::View(of, _))) if *of == node)
+    }
+
+    /// Whether new elements of a tensor can be placed in its root: all views between have adjoints.
+    fn can_be_placed(&self, graph: &Graph, tensor: ValueId) -> bool {
+        let mut at = tensor;
+        loop {
+            match self.kinds.get(&at) {
+                Some((_, Kind::Root)) => return true,
+                Some((_, Kind::Same(of))) => at = *of,
+                Some((_, Kind::View(view, of))) if self.views.contains_key(view) => at = *of,
+                Some((_, Kind::Part(unpack, _))) => at = graph.operand(*unpack, 0),
+                _ => return false,
+            }
+        }
+    }
+
+    /// Records that a tensor leaves the graph; at most one of each root may.
+    fn leave(
+        &mut self,
+        graph: &Graph,
+        value: ValueId,
+        root: ValueId,
+        user: NodeId,
+    ) -> Result<(), NotDifferentiable> {
+        let mut tensor = value;
+        while let Some((_, Kind::Same(of))) = self.kinds.get(&tensor) {
+            tensor = *of;
+        }
+        let Some(entry) = self.roots.get_mut(&root) else { return Ok(()) };
+        if entry.leaves.is_some_and(|other| other != tensor) {
+            return Err(NotDifferentiable::at(graph, user, "two results share memory that is written"));
+        }
+        entry.leaves = Some(tensor);
+        Ok(())
+    }
+
+    /// Whether a root is written after a node at position `from` and before `until`, also by the next iteration of a loop.
+    fn is_written_later(&self, graph: &Graph, root: ValueId, node: NodeId, from: u32, until: u32) -> bool {
+        let Some(entry) = self.roots.get(&root) else { return false };
+        let next = entry.writes.partition_point(|at| *at <= from);
+        if entry.writes.get(next).is_some_and(|at| *at < until) {
+            return true;
+        }
+        let mut outer = graph.enclosing(node);
+        while let Some(at) = outer {
+            if until == u32::MAX && entry.loops.contains(&at) {
+                return true;
+            }
+            outer = graph.enclosing(at);
+        }
+        false
+    }
+}
+
+fn is_constant(formulas: &dyn FormulaGraphs, op: OpId) -> Result<bool, NotDifferentiable> {
+    Ok(matches!(formulas.derivative(op)?, OpDerivative::Constant))
+}
+
+/// Returns the tensor that an operator writes and returns: its first operand.
+fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
+    let row = graph.op(node).row()?;
+    let schema = graph.registry().schema(row);
+    let is_first = |(i, arg): (usize, &flambeau_ir::schema::Argument)| arg.is_write() == (i == 0);
+    let is_write = schema.args.iter().enumerate().all(is_first) && schema.args.first()?.ty.is_tensor();
+    is_write.then(|| graph.operand(node, 0))
+}
+
+/// A value of a root or view, and the version of the root that it belongs to.
+type Versioned = (u64, ValueId);
+
+/// An open branch or loop that writes roots from outside.
+struct Frame {
+    before: Vec<Versioned>,
+}
+
+/// The rewrite of a graph.
+struct Rewrite<'g, 'p> {
+    editor: Editor<'g>,
+    plan: &'p Plan,
+    formulas: &'p dyn FormulaGraphs,
+    /// The current values of roots.
+    current: ByValue<Versioned>,
+    /// The views that exist in the current block and those around it.
+    views: ByValue<Versioned>,
+    /// Replaced entries of `views`, to restore them at the end of a block, and the open blocks' marks in it.
+    undo: Vec<(ValueId, Option<Versioned>)>,
+    marks: Vec<usize>,
+    frames: Vec<Frame>,
+    versions: u64,
+}
+
+impl<'g, 'p> Rewrite<'g, 'p> {
+    fn new(editor: Editor<'g>, plan: &'p Plan, formulas: &'p dyn FormulaGraphs) -> Self {
+        let current = plan.roots.keys().map(|root| (*root, (0, *root))).collect();
+        Rewrite {
+            editor,
+            plan,
+            formulas,
+            current,
+            views: HashMap::default(),
+            undo: Vec::new(),
+            marks: Vec::new(),
+            frames: Vec::new(),
+            versions: 0,
+        }
+    }
+
+    fn run(mut self) -> Result<(), NotDifferentiable> {
+        let root = self.editor.graph().root();
+        let steps: Vec<WalkStep> = self.editor.graph().walk(root).collect();
+        for &step in &steps {
+            match step {
+                WalkStep::Node(node) => self.node(node)?,
+                WalkStep::Enter(block) => self.enter(block),
+                WalkStep::Leave(block) => self.leave(block)?,
+                WalkStep::Done(node) => self.done(node),
+            }
+        }
+        for step in steps.into_iter().rev() {
+            let WalkStep::Node(node) = step else { continue };
+            if self.plan.writes.contains_key(&node) {
+                let g = self.editor.graph();
+                let written = g.operand(node, 0);
+                let results: Vec<ValueId> = g.results(node).map(|_| written).collect();
+                self.editor.replace_node(node, &results);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a value belongs to a written root.
+    fn root_of(&self, value: ValueId) -> Option<ValueId> {
+        let (root, _) = self.plan.kinds.get(&value)?;
+        self.plan.roots.contains_key(root).then_some(*root)
+    }
+
+    fn remember(&mut self, view: ValueId, value: Versioned) {
+        let before = self.views.insert(view, value);
+        self.undo.push((view, before));
+    }
+
+    fn version(&self, root: ValueId) -> u64 {
+        self.current.get(&root).map_or(0, |(version, _)| *version)
+    }
+
+    fn node(&mut self, node: NodeId) -> Result<(), NotDifferentiable> {
+        if let Some(form) = self.plan.writes.get(&node) {
+            return self.write(node, *form);
+        }
+        self.update_operands(node)?;
+        let results: Vec<ValueId> = self.editor.graph().results(node).collect();
+        for result in results {
+            if let (Some(root), Some((_, Kind::View(..) | Kind::Part(..)))) =
+                (self.root_of(result), self.plan.kinds.get(&result))
+            {
+                let version = self.version(root);
+                // Parts are as old as their list.
+                let list = self.editor.graph().operand(node, 0);
+                let is_part = matches!(self.plan.kinds[&result].1, Kind::Part(..));
+                let is_old = is_part && self.views.get(&list).is_none_or(|(v, _)| *v != version);
+                if !is_old {
+                    self.remember(result, (version, result));
+                }
+            }
+        }
+        if let Some(roots) = self.plan.merges.get(&node) {
+            let before: Vec<Versioned> = roots.iter().map(|root| self.current[root]).collect();
+            if self.editor.graph().is_prim(node, Prim::Loop) {
+                before.iter().for_each(|(_, value)| self.editor.push_operand(node, *value));
+            }
+            self.frames.push(Frame { before });
+        }
+        Ok(())
+    }
+
+    /// Lets a node read the current values of its operands.
+    fn update_operands(&mut self, node: NodeId) -> Result<(), NotDifferentiable> {
+        let operands: Vec<ValueId> = self.editor.graph().operands(node).collect();
+        for (i, operand) in operands.into_iter().enumerate() {
+            let is_list = self.editor.graph().ty(operand).list_elem().is_some();
+            if self.root_of(operand).is_some() && !is_list {
+                let value = self.value(operand, node)?;
+                if value != operand {
+                    self.editor.set_operand(node, i, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the current value of a tensor of a written root; views are taken again before node `user` if they are older.
+    fn value(&mut self, tensor: ValueId, user: NodeId) -> Result<ValueId, NotDifferentiable> {
+        let Some(root) = self.root_of(tensor) else { return Ok(tensor) };
+        let (version, mut found) = self.current[&root];
+        let mut chain: Vec<ValueId> = Vec::new();
+        let mut at = tensor;
+        loop {
+            if let Some((_, value)) = self.views.get(&at).filter(|(v, _)| *v == version) {
+                found = *value;
+                break;
+            }
+            match self.plan.kinds[&at].1 {
+                Kind::Root => break,
+                Kind::Same(of) => at = of,
+                Kind::View(_, of) => {
+                    chain.push(at);
+                    at = of;
+                }
+                Kind::Part(unpack, _) => {
+                    chain.push(at);
+                    at = self.base_of_parts(unpack);
+                }
+            }
+        }
+        for view in chain.into_iter().rev() {
+            found = match self.plan.kinds[&view].1 {
+                Kind::View(node, _) => self.again(node, found, user),
+                Kind::Part(unpack, i) => self.parts(unpack, found, user)[i],
+                Kind::Root | Kind::Same(_) => found,
+            };
+            self.remember(view, (version, found));
+        }
+        Ok(found)
+    }
+
+    fn base_of_parts(&self, unpack: NodeId) -> ValueId {
+        let g = self.editor.graph();
+        let list = g.def(g.operand(unpack, 0));
+        match self.plan.kinds.get(&g.result(list, 0)) {
+            Some((_, Kind::View(_, of))) => *of,
+            _ => g.operand(list, 0),
+        }
+    }
+
+    /// Inserts a view operator again, on another tensor.
+    fn again(&mut self, node: NodeId, of: ValueId, user: NodeId) -> ValueId {
+        let g = self.editor.graph();
+        let (op, loc, ty) = (g.op(node), g.loc(node), g.ty(g.result(node, 0)));
+        let mut operands: Vec<ValueId> = g.operands(node).collect();
+        operands[0] = of;
+        self.editor.at(At::before(user)).loc(loc).value(op, &operands, ty)
+    }
+
+    fn parts(&mut self, unpack: NodeId, of: ValueId, user: NodeId) -> Vec<ValueId> {
+        let g = self.editor.graph();
+        let list = g.def(g.operand(unpack, 0));
+        let types: Vec<Type> = g.results(unpack).map(|v| g.ty(v)).collect();
+        let list = self.again(list, of, user);
+        let node = self.editor.node(Prim::ListUnpack, &[list], &types);
+        self.editor.graph().results(node).collect()
+    }
+
+    fn write(&mut self, node: NodeId, form: Functional) -> Result<(), NotDifferentiable> {
+        let g = self.editor.graph();
+        let (written, loc) = (g.operand(node, 0), g.loc(node));
+        let Some(root) = self.root_of(written) else { return Ok(()) };
+        let before = self.value(written, node)?;
+        let mut operands = vec![before];
+        let others: Vec<ValueId> = self.editor.graph().operands(node).skip(1).collect();
+        for operand in others {
+            operands.push(self.value(operand, node)?);
+        }
+        self.editor.at(At::before(node)).loc(loc);
+        let mut new = match form {
+            Functional::Detach => self.help(node, Helper::Detach, &[before])?,
+            Functional::Variant(op) => {
+                let ty = self.editor.graph().ty(written).erase_shapes();
+                let result = self.editor.value(op, &operands, ty);
+                self.help(node, Helper::Written, &[result, before])?
+            }
+        };
+        self.versions += 1;
+        let version = self.versions;
+        let mut at = written;
+        loop {
+            match self.plan.kinds[&at].1 {
+                Kind::Root => break,
+                Kind::Same(of) => at = of,
+                Kind::View(view, of) => {
+                    let base = self.value(of, node)?;
+                    self.remember(at, (version, new));
+                    self.editor.at(At::before(node)).loc(loc);
+                    let placed = self.adjoint(view, new, base)?;
+                    let ones = self.help(node, Helper::OnesLike, &[new])?;
+                    let mask = self.adjoint(view, ones, base)?;
+                    new = self.help(node, Helper::Replace, &[placed, mask, base])?;
+                    at = of;
+                }
+                Kind::Part(unpack, i) => {
+                    let of = self.base_of_parts(unpack);
+                    let base = self.value(of, node)?;
+                    self.remember(at, (version, new));
+                    let mut parts = self.parts(unpack, base, node);
+                    parts[i] = new;
+                    self.editor.at(At::before(node)).loc(loc);
+                    let list = self.editor.value(Prim::ListConstruct, &parts, Type::list(Type::TENSOR));
+                    let made = self.editor.graph().operand(unpack, 0);
+                    let view = self.editor.graph().def(made);
+                    new = self.adjoint(view, list, base)?;
+                    at = of;
+                }
+            }
+        }
+        self.current.insert(root, (version, new));
+        Ok(())
+    }
+
+    /// Inserts the adjoint of a view at the cursor.
+    fn adjoint(&mut self, view: NodeId, grad: ValueId, base: ValueId) -> Result<ValueId, NotDifferentiable> {
+        use super::Named;
+        let formula = Arc::clone(&self.plan.views[&view]);
+        let registry = Arc::clone(self.editor.graph().registry());
+        let fail = |g: &Graph| NotDifferentiable::at(g, view, "its adjoint cannot be inlined");
+        let schema = self.editor.graph().op(view).row().map(|row| registry.schema(row));
+        let (Some(schema), Some(graph)) = (schema, &formula.graph) else {
+            return Err(fail(self.editor.graph()));
+        };
+        let operands: Vec<ValueId> = self.editor.graph().operands(view).collect();
+        let mut inputs = Vec::with_capacity(formula.params.len());
+        for param in &formula.params {
+            inputs.push(match *param {
+                Named::Grad(0) => grad,
+                Named::Arg(0) | Named::Like(0) => base,
+                Named::Arg(i) | Named::Like(i) => argument(&mut self.editor, view, schema, i, &operands)?,
+                Named::Grad(_) | Named::Result(_) => return Err(fail(self.editor.graph())),
+            });
+        }
+        let found = self.editor.inline_graph(graph, &inputs, None).ok().and_then(|v| v.first().copied());
+        let found = found.ok_or_else(|| fail(self.editor.graph()))?;
+        // Formulas return optional tensors.
+        let ty = self.editor.graph().ty(found);
+        Ok(if ty.is_tensor() {
+            found
+        } else {
+            self.editor.value(Prim::UncheckedCast, &[found], Type::TENSOR)
+        })
+    }
+
+    fn help(
+        &mut self,
+        node: NodeId,
+        helper: Helper,
+        inputs: &[ValueId],
+    ) -> Result<ValueId, NotDifferentiable> {
+        let graph = self.formulas.helper(helper)?;
+        let found = self.editor.inline_graph(&graph, inputs, None).ok().and_then(|v| v.first().copied());
+        found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "cannot be made functional"))
+    }
+
+    fn enter(&mut self, block: BlockId) {
+        self.marks.push(self.undo.len());
+        let Some(node) = self.editor.graph().owner(block) else { return };
+        let plan = self.plan;
+        let Some(roots) = plan.merges.get(&node) else { return };
+        let is_loop = self.editor.graph().is_prim(node, Prim::Loop);
+        for (i, root) in roots.iter().enumerate() {
+            let before = self.frames.last().map(|frame| frame.before[i]);
+            let value = match before {
+                Some(_) if is_loop => {
+                    self.versions += 1;
+                    (self.versions, self.editor.add_block_input(block, Type::TENSOR))
+                }
+                Some(before) => before,
+                None => continue,
+            };
+            self.current.insert(*root, value);
+        }
+    }
+
+    fn leave(&mut self, block: BlockId) -> Result<(), NotDifferentiable> {
+        let end = self.editor.graph().ret(block);
+        self.update_operands(end)?;
+        let owner = self.editor.graph().owner(block);
+        let plan = self.plan;
+        if let Some(roots) = owner.and_then(|node| plan.merges.get(&node)) {
+            for root in roots {
+                let (_, value) = self.current[root];
+                self.editor.add_block_output(block, value);
+            }
+        }
+        let mark = self.marks.pop().unwrap_or(0);
+        while self.undo.len() > mark {
+            let Some((view, before)) = self.undo.pop() else { break };
+            match before {
+                Some(before) => self.views.insert(view, before),
+                None => self.views.remove(&view),
+            };
+        }
+        Ok(())
+    }
+
+    fn done(&mut self, node: NodeId) {
+        let plan = self.plan;
+        let Some(roots) = plan.merges.get(&node) else { return };
+        self.frames.pop();
+        for root in roots {
+            self.versions += 1;
+            let result = self.editor.add_result(node, Type::TENSOR);
+            self.current.insert(*root, (self.versions, result));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Questions about recording that differentiation answers: regions in which gradients are disabled, and whether a tensor
+//! requires a gradient.
+//!
+//! A differentiated graph runs without a tape, so the state of recording has to be known when it is made. Context managers
+//! become calls of their methods ([`expand_contexts`]), which are inlined; the changes of the state that remain must be known
+//! at each node ([`resolve_grad_mode`]). Results of nodes in a region without gradients are detached, so that activity ends
+//! there. A tensor requires a gradient if it is active; [`resolve_requires_grad`] writes that down as a constant.
+
+use super::NotDifferentiable;
+use super::activity::Activity;
+use super::reverse::{FormulaGraphs, Helper};
+use flambeau_exec::tape::RecordingQuery;
+use flambeau_ir::attr::names;
+use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+
+/// Replaces entering and leaving of context managers by calls of their methods. A run that ends with an exception does not
+/// leave them.
+pub fn expand_contexts(graph: &mut Graph) {
+    let is_context = |g: &Graph, n: NodeId| g.is_prim(n, Prim::Enter) || g.is_prim(n, Prim::Exit);
+    let found: Vec<NodeId> = graph.nodes_deep().filter(|n| is_context(graph, *n)).collect();
+    for node in found {
+        let enters = graph.is_prim(node, Prim::Enter);
+        let (loc, mut operands) = (graph.loc(node), graph.operands(node).collect::<Vec<_>>());
+        let types: Vec<Type> = graph.results(node).map(|v| graph.ty(v)).collect();
+        let mut editor = graph.edit();
+        editor.at(At::before(node)).loc(loc);
+        if !enters {
+            let none = editor.constant(IValue::None);
+            operands.extend([none; 3]);
+        }
+        let call = editor.node(Prim::CallMethod, &operands, &types);
+        editor.set_attr(call, names::name(), Attr::str(if enters { "__enter__" } else { "__exit__" }));
+        let results: Vec<ValueId> = editor.graph().results(call).collect();
+        editor.replace_node(node, &results);
+    }
+}
+
+fn query(graph: &Graph, node: NodeId) -> Option<RecordingQuery> {
+    graph.registry().facet::<RecordingQuery>(graph.op(node).row()?).copied()
+}
+
+/// Decides whether gradients are enabled at each node, given that they are at the start: answers questions for it, removes
+/// changes of it, and detaches the results of nodes where they are not.
+///
+/// # Errors
+/// If it depends on a branch or a value, or if a node where they are not enabled writes memory or returns lists of tensors.
+pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<(), NotDifferentiable> {
+    let changes = |n: NodeId| {
+        matches!(query(graph, n), Some(RecordingQuery::SetGradEnabled | RecordingQuery::GradEnabled))
+    };
+    if !graph.nodes_deep().any(changes) {
+        return Ok(());
+    }
+    let modes = Modes::of(graph)?;
+    let detach = formulas.helper(Helper::Detach)?;
+    let mut editor = graph.edit();
+    for value in modes.disabled {
+        let def = editor.graph().def(value);
+        editor.at(At::after(def));
+        let inlined = editor.inline_graph(&detach, &[value], None).ok().and_then(|v| v.first().copied());
+        let Some(detached) = inlined else {
+            return Err(NotDifferentiable::at(editor.graph(), def, "its result cannot be detached"));
+        };
+        let last = editor.graph().def(detached);
+        editor.replace_uses_after(last, value, detached);
+    }
+    for (node, mode) in modes.questions {
+        editor.at(At::before(node));
+        let answer = editor.constant(IValue::Bool(mode));
+        editor.replace_node(node, &[answer]);
+    }
+    modes.changes.into_iter().for_each(|node| editor.erase(node));
+    Ok(())
+}
+
+/// Where gradients are enabled.
+#[derive(Default)]
+struct Modes {
+    /// Questions, with their answers.
+    questions: Vec<(NodeId, bool)>,
+    changes: Vec<NodeId>,
+    /// Tensors that are computed where gradients are not enabled.
+    disabled: Vec<ValueId>,
+}
+
+impl Modes {
+    fn of(graph: &Graph) -> Result<Modes, NotDifferentiable> {
+        let mut found = Modes::default();
+        let mut known: HashMap<ValueId, bool, FxBuildHasher> = HashMap::default();
+        let mut entered: Vec<(BlockId, bool)> = Vec::new();
+        let mut enabled = true;
+        for step in graph.walk(graph.root()) {
+            match step {
+                WalkStep::Enter(block) => entered.push((block, enabled)),
+                WalkStep::Leave(block) => {
+                    let before = entered.pop().map_or(true, |(_, before)| before);
+                    if before != enabled {
+                        let what = "a block ends in another state of recording than it begins";
+                        return Err(NotDifferentiable::at(graph, graph.ret(block), what));
+                    }
+                }
+                WalkStep::Done(_) => {}
+                WalkStep::Node(node) => match query(graph, node) {
+                    Some(RecordingQuery::GradEnabled) => {
+                        known.insert(graph.result(node, 0), enabled);
+                        found.questions.push((node, enabled));
+                    }
+                    Some(RecordingQuery::SetGradEnabled) => {
+                        let to = graph.operand(node, 0);
+                        let constant = || graph.constant(to).and_then(|v| v.as_bool());
+                        enabled = known.get(&to).copied().or_else(constant).ok_or_else(|| {
+                            NotDifferentiable::at(graph, node, "whether gradients are enabled is not known")
+                        })?;
+                        found.changes.push(node);
+                    }
+                    _ if enabled => {}
+                    _ => found.disable(graph, node)?,
+                },
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the tensors that a node computes where gradients are not enabled.
+    fn disable(&mut self, graph: &Graph, node: NodeId) -> Result<(), NotDifferentiable> {
+        if graph.op(node).row().is_some() && graph.effects(node).may_write() {
+            let what = "writes memory where gradients are not enabled";
+            return Err(NotDifferentiable::at(graph, node, what));
+        }
+        for result in graph.results(node).filter(|v| graph.use_count(*v) > 0) {
+            let ty = graph.ty(result);
+            if ty.is_tensor() {
+                self.disabled.push(result);
+            } else if graph.op(node).row().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
+                let what = "returns a list of tensors where gradients are not enabled";
+                return Err(NotDifferentiable::at(graph, node, what));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Answers the questions whether tensors require gradients, if the tensors `wrt` do. Returns whether there were any.
+///
+/// # Errors
+/// If the answer depends on the run.
+pub fn resolve_requires_grad(
+    graph: &mut Graph,
+    wrt: &[ValueId],
+    formulas: &dyn FormulaGraphs,
+) -> Result<bool, NotDifferentiable> {
+    let asks = |g: &Graph, n: NodeId| query(g, n) == Some(RecordingQuery::RequiresGrad);
+    let nodes: Vec<NodeId> = graph.nodes_deep().filter(|n| asks(graph, *n)).collect();
+    if nodes.is_empty() {
+        return Ok(false);
+    }
+    let activity = Activity::of(graph, wrt, formulas)?;
+    let answers: Vec<(NodeId, bool)> = nodes
+        .iter()
+        .map(|&node| (node, graph.operand(node, 0)))
+        .filter(|(_, of)| activity.is_certain(*of) || !activity.is_active(*of))
+        .map(|(node, of)| (node, activity.is_active(of)))
+        .collect();
+    if answers.is_empty() {
+        return Err(NotDifferentiable::at(graph, nodes[0], "the answer depends on the run"));
+    }
+    let mut editor: Editor<'_> = graph.edit();
+    for (node, answer) in answers {
+        editor.at(At::before(node));
+        let answer = editor.constant(IValue::Bool(answer));
+        editor.replace_node(node, &[answer]);
+    }
+    Ok(true)
+}
