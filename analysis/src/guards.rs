@@ -1,17 +1,17 @@
 //! Implication between guards: which guards of a graph hold because of other guards and of definitions.
 //!
 //! [`GuardGraph`] is a petgraph graph. Its vertices are the guards of a program (`prim::Guard` and `prim::BailOut`) and
-//! the values that facts about guarded values come from. An edge points from a premise to what follows from it
+//! the values that facts about guarded values come from. An edge points from a premise to a conclusion
 //! ([`Implication`]): from the operands of a node to its result by the shape rules of operators, from a guard to the
 //! result that it defines, from a value to a guard whose type the facts about the value imply, and from a guard to a later
 //! guard of the same tensor that states no more.
 //!
-//! A guard with an incoming edge *follows*: its check cannot fail. All guards that follow may be removed at once,
+//! A guard with an incoming edge is *implied*: its check cannot fail. All implied guards may be removed at once,
 //! although their facts may depend on each other, for instance around a loop. This is sound by induction over the steps
-//! of a run: the facts about a value describe what was computed before it, and up to the first step at which a removed
+//! of a run: the facts about a value describe values that were computed before it, and up to the first step at which a removed
 //! guard would fail, all guards hold.
 //!
-//! The graph has only the part of the program from which guards follow. Its size is linear in the operands of that part.
+//! The graph has only the part of the program that implies guards. Its size is linear in the operands of that part.
 
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use crate::dominance::Dominance;

@@ -2,9 +2,9 @@
 //!
 //! A plan is valid for calls whose arguments fit the declared types of its graph's inputs, its *precondition*. Plans are
 //! ordered so that a plan comes before every plan that its precondition implies: the first plan that fits a call is the
-//! most specific one. The number of plans is bounded; the plan that was used least recently leaves.
+//! most specific one. The number of plans is bounded; the plan that was used least recently is evicted (LRU).
 //!
-//! The plan of a spec is remembered in a table of fixed size, indexed by the hash, so that repeated calls compare words
+//! The plan of a spec is cached in a table of fixed size, indexed by the hash, so that repeated calls compare words
 //! only. The table is cleared when the plans change.
 
 use crate::spec::CompleteArgumentSpec;

@@ -3,7 +3,8 @@
 //! A pass takes one unit of fuel before each rewrite. A limit by pass name (`cse=12`) stops that pass after its twelfth
 //! rewrite. A limit on the total stops the whole run; bisection varies this limit. A pass that gets no fuel continues
 //! without rewriting. Invariant: every prefix of the rewrites yields a valid program, so binary search finds the first
-//! wrong rewrite. A pass that gets no fuel because of the time ([`Deadline`]) is followed by an error of the manager.
+//! wrong rewrite. If the deadline ([`Deadline`]) expires, the manager returns an error after the
+//! pass.
 //!
 //! [`InjectedBug`] is off by default. It makes one pass wrong on purpose, to test that the fuzzer detects the
 //! miscompilation.

@@ -103,7 +103,7 @@ pub(crate) fn toy() -> Arc<Registry> {
         OpDef::new("toy::concat(int[] a, int[] b) -> int[]").with(ContainerOp::Concat),
         OpDef::new("toy::warn(str message) -> ()").with(Effects::IO),
     ]);
-    b.build().expect("the toy registry is right")
+    b.build().expect("the toy registry is valid")
 }
 
 /// Parses a graph.

@@ -8,8 +8,8 @@
 //! - **aliasing**: no node that is passed writes memory that the node reads ([`WriteOrder`]); a node that leaves or
 //!   enters a loop passes the whole loop. If a loop then creates one object instead of many or vice versa, the results
 //!   must be neither written nor visible outside;
-//! - **effects**: the node is pure, and either it would run anyway whenever it runs at its new position, or it may be
-//!   speculated ([`Effects::may_speculate`]). The first nodes of a body that certainly runs do run anyway.
+//! - **effects**: the node is pure, and either the move does not execute it speculatively, or it may be
+//!   speculated ([`Effects::may_speculate`]). A move of the first nodes of a body that certainly runs is not speculative.
 //!
 //! Nodes that write never move here, so moves cannot invalidate each other: every prefix of the plan is valid.
 

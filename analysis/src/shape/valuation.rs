@@ -1,11 +1,11 @@
-//! Soundness checks of facts against a run: does an observed value satisfy its fact?
+//! Dynamic soundness checks of inferred facts: whether the values of a run satisfy their facts.
 //!
 //! A [`Valuation`] maps symbols to the integers they represent in one run. A symbol in a fact is bound (a size of an
 //! operand), computed from other symbols ([`Symbols::origin`]), or free: the first observation binds it, and later ones
 //! must agree. Bindings can be undone in reverse order ([`Valuation::undo`]), because a symbol of a loop's body
 //! represents another number in every iteration.
 //!
-//! This defines soundness of rules, `observed ∈ γ(claimed)` for each component of a fact. All test oracles for facts
+//! This defines soundness of rules, `observed ∈ γ(inferred)` for each component of a fact. All test oracles for facts
 //! use it.
 
 use super::symbols::Expr;
@@ -98,11 +98,11 @@ impl Valuation {
     /// # Errors
     /// Returns a description of the component that violates the fact.
     pub fn check(&mut self, fact: &Fact, value: &IValue, symbols: &Symbols) -> Result<(), String> {
-        let other = || Err(format!("is {}, claimed {fact:?}", value.tag()));
+        let other = || Err(format!("is {}, inferred {fact:?}", value.tag()));
         match (fact, value) {
             (Fact::Unknown, _) | (Fact::None, IValue::None) => Ok(()),
             (Fact::Bool(a), IValue::Bool(b)) if a == b => Ok(()),
-            (Fact::Bool(a), IValue::Bool(b)) => Err(format!("is {b}, claimed {a}")),
+            (Fact::Bool(a), IValue::Bool(b)) => Err(format!("is {b}, inferred {a}")),
             (Fact::Int(d), IValue::Int(n)) => self.number(*d, *n, symbols).map_err(|e| format!("is {e}")),
             (Fact::Tensor(fact), IValue::Tensor(t)) => self.tensor(fact, t, symbols),
             (Fact::Tensor(fact), IValue::None) if fact.admits_undefined() => Ok(()),
@@ -120,7 +120,7 @@ impl Valuation {
 
     fn all(&mut self, facts: &[Fact], values: &[IValue], symbols: &Symbols) -> Result<(), String> {
         if facts.len() != values.len() {
-            return Err(format!("has {} elements, claimed {}", values.len(), facts.len()));
+            return Err(format!("has {} elements, inferred {}", values.len(), facts.len()));
         }
         let mut each = facts.iter().zip(values).enumerate();
         each.try_for_each(|(i, (f, v))| self.check(f, v, symbols).map_err(|e| format!("element {i}: {e}")))
@@ -128,43 +128,43 @@ impl Valuation {
 
     fn tensor(&mut self, fact: &TensorFact, t: &Tensor, symbols: &Symbols) -> Result<(), String> {
         if let Some(dtype) = fact.dtype.filter(|&d| d != t.dtype()) {
-            return Err(format!("dtype is {}, claimed {}", t.dtype().ir_name(), dtype.ir_name()));
+            return Err(format!("dtype is {}, inferred {}", t.dtype().ir_name(), dtype.ir_name()));
         }
         if let Some(device) = fact.device.filter(|d| d.kind != t.device().kind) {
-            return Err(format!("device is {}, claimed {device}", t.device()));
+            return Err(format!("device is {}, inferred {device}", t.device()));
         }
         if let Some(dims) = &fact.dims {
             if dims.len() != t.rank() {
-                return Err(format!("rank is {}, claimed {}", t.rank(), dims.len()));
+                return Err(format!("rank is {}, inferred {}", t.rank(), dims.len()));
             }
             for (i, (&d, &n)) in dims.iter().zip(t.sizes()).enumerate() {
                 self.number(d, n, symbols).map_err(|e| format!("size {i} is {e}"))?;
             }
         }
         if fact.strides == Strides::Contiguous && !t.is_contiguous() {
-            return Err(format!("strides are {:?} of {:?}, claimed contiguous", t.strides(), t.sizes()));
+            return Err(format!("strides are {:?} of {:?}, inferred contiguous", t.strides(), t.sizes()));
         }
         match fact.requires_grad {
-            Some(claimed) if claimed != t.requires_grad() => {
-                Err(format!("requires_grad is {}, claimed {claimed}", t.requires_grad()))
+            Some(inferred) if inferred != t.requires_grad() => {
+                Err(format!("requires_grad is {}, inferred {inferred}", t.requires_grad()))
             }
-            _ if fact.undefined => Err("is a tensor, claimed undefined".to_owned()),
+            _ if fact.undefined => Err("is a tensor, inferred undefined".to_owned()),
             _ => Ok(()),
         }
     }
 
-    fn number(&mut self, claimed: Dim, found: i64, symbols: &Symbols) -> Result<(), String> {
-        let Range { min, max } = symbols.range(claimed);
+    fn number(&mut self, inferred: Dim, found: i64, symbols: &Symbols) -> Result<(), String> {
+        let Range { min, max } = symbols.range(inferred);
         if !(min..=max).contains(&found) {
-            return Err(match claimed {
-                Dim::Known(n) => format!("{found}, claimed {n}"),
-                _ => format!("{found}, claimed {min} to {max}"),
+            return Err(match inferred {
+                Dim::Known(n) => format!("{found}, inferred {n}"),
+                _ => format!("{found}, inferred {min} to {max}"),
             });
         }
-        if let Dim::Sym(s) = claimed {
-            match self.value(claimed, symbols) {
+        if let Dim::Sym(s) = inferred {
+            match self.value(inferred, symbols) {
                 Some(value) if value != found => {
-                    return Err(format!("{found}, claimed {value} (symbol {s})"));
+                    return Err(format!("{found}, inferred {value} (symbol {s})"));
                 }
                 Some(_) => {}
                 None => self.bind(s, found),
@@ -186,7 +186,7 @@ impl Valuation {
             if let (Some(found), Some(value)) = (self.bound.get(&s), computed(origin, a, b))
                 && *found != value
             {
-                return Err(format!("symbol {s} = {origin:?} is {found}, claimed {value}"));
+                return Err(format!("symbol {s} = {origin:?} is {found}, inferred {value}"));
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::dispatch::Exit;
 use super::tasks::{DriveEnd, ExitDecision};
-use super::{Frame, MAX_UNWINDING, ReturnTarget, Vm, consume_fuel, steps};
+use super::{Frame, MAX_UNWIND_DEPTH, ReturnTarget, Vm, consume_fuel, steps};
 use crate::bytecode::{Code, SiteOp};
 use crate::error::{ExecError, Fault, KernelError};
 use crate::host::Host;
@@ -379,14 +379,14 @@ impl Vm {
     fn exit(&mut self, object: IValue, host: &mut Host) {
         let mut args = vec![object, IValue::None, IValue::None, IValue::None];
         let Ok(code) = self.method(&args, Symbol::new("__exit__")) else { return };
-        if self.unwinding >= MAX_UNWINDING {
+        if self.unwind_depth >= MAX_UNWIND_DEPTH {
             return;
         }
-        self.unwinding += 1;
+        self.unwind_depth += 1;
         if let Ok(frame) = self.frame(code, &mut args, ReturnTarget::Done, host.max_depth()) {
             // The result and the error are ignored.
             let _ = self.drive(frame, None, 0, &mut args, host);
         }
-        self.unwinding -= 1;
+        self.unwind_depth -= 1;
     }
 }

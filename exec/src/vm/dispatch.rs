@@ -4,7 +4,7 @@
 //! words, [`mixed`] runs all instructions, using step functions where values are involved. They exit when the frame
 //! calls, returns, or fails.
 
-use super::{SLICE, StepBuffers, WINDOW, fast, steps};
+use super::{FUEL_QUANTUM, MIN_FRAME_WORDS, StepBuffers, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
@@ -68,7 +68,7 @@ impl ScalarRegisters for [u64] {
 }
 
 /// A frame of at most 256 words: no index is out of bounds, so there is no bounds check.
-impl ScalarRegisters for [u64; WINDOW] {
+impl ScalarRegisters for [u64; MIN_FRAME_WORDS] {
     #[inline(always)]
     fn get(&self, register: u32) -> u64 {
         self[register as u8 as usize]
@@ -80,7 +80,7 @@ impl ScalarRegisters for [u64; WINDOW] {
     }
 }
 
-const _: () = assert!(WINDOW == 1 << u8::BITS);
+const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 
 /// The match over opcodes: arms for scalar operations and pairs come from the tables, the others from the caller. The
 /// row `IAdd(a: i64, b: i64) -> i64 = …;` and the pair `IAddMul = IAdd, IMul;` expand to the arms
@@ -318,7 +318,7 @@ fn mixed(
                 let next = s.int(trip).wrapping_add(1);
                 let again = next < s.int(limit);
                 if again && env.fuel == 0 {
-                    env.fuel = env.host.grant(SLICE)?;
+                    env.fuel = env.host.grant(FUEL_QUANTUM)?;
                 }
                 match i.op {
                     Opcode::IAddNext => s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64),
@@ -334,14 +334,14 @@ fn mixed(
             }
             _ => {
                 let before = *at;
-                let pause = match <&mut [u64; WINDOW]>::try_from(&mut *s) {
+                let pause = match <&mut [u64; MIN_FRAME_WORDS]>::try_from(&mut *s) {
                     Ok(few) => scalars(instrs, at, few, &mut env.fuel),
                     Err(_) => scalars(instrs, at, s, &mut env.fuel),
                 };
                 match pause {
                     ScalarExit::Other if *at == before => return Err(not_executable(i.op)),
                     ScalarExit::Other => {}
-                    ScalarExit::Fuel => env.fuel = env.host.grant(SLICE)?,
+                    ScalarExit::Fuel => env.fuel = env.host.grant(FUEL_QUANTUM)?,
                     ScalarExit::Fault(fault) => return Err(fault.into()),
                 }
                 continue;

@@ -77,8 +77,10 @@ enum ReturnTarget {
 struct Frame {
     code: Arc<Code>,
     pc: usize,
+    /// Start of the frame's registers in the machine's words, and in its values.
     words: usize,
     values: usize,
+    /// The entered context managers.
     entered: Vec<IValue>,
     after: ReturnTarget,
 }
@@ -96,23 +98,24 @@ struct StepBuffers<'e> {
 }
 
 /// Amount of fuel requested at a time: the number of backward jumps until cancellation is noticed.
-const SLICE: u64 = 1024;
+const FUEL_QUANTUM: u64 = 1024;
 
 /// Consumes one unit of the granted fuel; requests more from the host if there is none.
 fn consume_fuel(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
     if *fuel == 0 {
-        *fuel = host.grant(SLICE)?;
+        *fuel = host.grant(FUEL_QUANTUM)?;
     }
     *fuel -= 1;
     Ok(())
 }
 
-/// Minimal number of words in a frame's window; words beyond the frame's own are never read.
-const WINDOW: usize = 256;
+/// Minimal number of words of a frame, so that an 8-bit index of a word needs no bounds check; words beyond the frame's own
+/// are never read.
+const MIN_FRAME_WORDS: usize = 256;
 
-/// Returns the number of words in the window of a frame.
-fn window(code: &Code) -> usize {
-    WINDOW.max(code.n_scalars as usize)
+/// Returns the number of words that a frame of this code takes.
+fn frame_words(code: &Code) -> usize {
+    MIN_FRAME_WORDS.max(code.n_scalars as usize)
 }
 
 /// A virtual machine for one run at a time.
@@ -126,12 +129,12 @@ pub struct Vm {
     args: Vec<IValue>,
     rets: Rets,
     recycler: Option<Recycler>,
-    unwinding: u32,
+    unwind_depth: u32,
     tasks: tasks::Tasks,
 }
 
 /// Maximal nesting of errors raised by context managers' exits during unwinding.
-const MAX_UNWINDING: u32 = 8;
+const MAX_UNWIND_DEPTH: u32 = 8;
 
 impl Vm {
     /// Default limit of recycled tensor memory, in bytes.
@@ -149,7 +152,7 @@ impl Vm {
             args: Vec::new(),
             rets: Rets::new(),
             recycler: Some(Recycler::new(Self::RECYCLED)),
-            unwinding: 0,
+            unwind_depth: 0,
             tasks: tasks::Tasks::default(),
         }
     }
@@ -256,7 +259,7 @@ impl Vm {
     ) -> Result<IValue, E> {
         let failed = |e: KernelError| ExecError::of(&e);
         let (words, values) = self.top(host.max_depth()).map_err(failed)?;
-        let (s, v, mut env) = self.window(code, (words, values), args, host).map_err(failed)?;
+        let (s, v, mut env) = self.frame_slices(code, (words, values), args, host).map_err(failed)?;
         let mut arguments = Arguments::of_frame(code, s, v);
         if let Err(error) =
             bind(&mut arguments).and_then(|()| arguments.complete().map_err(|e| failed(e).into()))
@@ -280,14 +283,14 @@ impl Vm {
 
     /// Returns the registers of a frame with the given start indices, and the environment of its steps.
     #[inline(always)]
-    fn window<'a>(
+    fn frame_slices<'a>(
         &'a mut self,
         code: &Code,
         (words, values): (usize, usize),
         args: &'a mut Vec<IValue>,
         host: &'a mut Host,
     ) -> Result<(&'a mut [u64], &'a mut [IValue], StepBuffers<'a>), KernelError> {
-        let (words_end, values_end) = (words + window(code), values + code.n_values as usize);
+        let (words_end, values_end) = (words + frame_words(code), values + code.n_values as usize);
         if self.words.len() < words_end
             || self.values.len() < values_end
             || self.slots.len() < code.n_slots as usize
@@ -307,7 +310,7 @@ impl Vm {
         host: &mut Host,
         fuel: &mut u64,
     ) -> Result<Exit, KernelError> {
-        let (s, v, mut env) = self.window(&frame.code, (frame.words, frame.values), args, host)?;
+        let (s, v, mut env) = self.frame_slices(&frame.code, (frame.words, frame.values), args, host)?;
         env.fuel = *fuel;
         let exit = dispatch::execute(&frame.code, &mut frame.pc, s, v, &mut env);
         *fuel = env.fuel;
@@ -368,9 +371,9 @@ impl Vm {
     /// Extends the register vectors for a window with the given start indices.
     fn widen(&mut self, code: &Code, words: usize, values: usize) -> Result<(), KernelError> {
         let (n_scalars, n_values) = (code.n_scalars as usize, code.n_values as usize);
-        if self.words.len() < words + window(code) {
+        if self.words.len() < words + frame_words(code) {
             flambeau_tensor::check_budget(n_scalars * size_of::<u64>())?;
-            self.words.resize(words + window(code), 0);
+            self.words.resize(words + frame_words(code), 0);
         }
         if self.values.len() < values + n_values {
             flambeau_tensor::check_budget(n_values * size_of::<IValue>())?;

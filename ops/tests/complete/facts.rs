@@ -69,7 +69,7 @@ fn a_wrong_rank_is_detected() {
         dims.insert(0, Dim::Known(1));
         Some(fact)
     });
-    assert!(planted(off).iter().any(|f| f.contains("rank is 0, claimed 1")));
+    assert!(planted(off).iter().any(|f| f.contains("rank is 0, inferred 1")));
 }
 
 #[test]
