@@ -8,7 +8,7 @@
 use super::inline::checks_arguments;
 use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_ir::{At, Effects, Fault, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, ValueId};
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +21,7 @@ impl Pass for InlineForkWait {
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
         let roles = registry.column::<OpRole>();
+        let unit = cx.unit();
         loop {
             let graph = cx.graph();
             let waits = |n: NodeId| {
@@ -30,7 +31,7 @@ impl Pass for InlineForkWait {
                 .nodes_deep()
                 .filter(|&n| graph.is_prim(n, Prim::Fork))
                 .filter(|&n| graph.uses(graph.result(n, 0)).all(|u| waits(u.user)))
-                .filter(|&n| position(graph, n).is_some() && !checks_operands(graph, n))
+                .filter(|&n| position(graph, unit, n).is_some() && !checks_operands(graph, n))
                 .collect();
             if forks.is_empty() {
                 return Ok(());
@@ -42,7 +43,7 @@ impl Pass for InlineForkWait {
                 }
                 let g = editor.graph();
                 let attr = g.attr(fork, flambeau_ir::attr::names::subgraph()).and_then(|a| a.as_graph());
-                let (Some(body), Some(position)) = (attr.cloned(), position(g, fork)) else { continue };
+                let (Some(body), Some(position)) = (attr.cloned(), position(g, unit, fork)) else { continue };
                 let future = g.result(fork, 0);
                 let inputs: Vec<ValueId> = g.operands(fork).collect();
                 let waiting: Vec<NodeId> = g.uses(future).map(|u| u.user).collect();
@@ -68,36 +69,62 @@ fn checks_operands(graph: &Graph, fork: NodeId) -> bool {
     body.is_some_and(|body| checks_arguments(graph, graph.operands(fork), body))
 }
 
-/// Bound on the nodes between a fork and its wait; other forks stay, so that the pass is linear.
-const MAX_BETWEEN: usize = 256;
+/// Bound on the nodes whose effects decide where a task may run; other forks stay, so that the pass is linear.
+const MAX_NODES: usize = 1024;
 
 /// Effects that no other node observes if a failing run ends at another place.
-const QUIET: Effects = Effects::READS.union(Effects::READS_STATE).union(Effects::ALIASES).union(Effects::RAISES);
+const QUIET: Effects =
+    Effects::READS.union(Effects::READS_STATE).union(Effects::ALIASES).union(Effects::RAISES);
 
 /// Returns the node before which the task may run instead of beside the program: the fork or a wait. A task that only
 /// one branch waits for must not raise on the other.
-fn position(graph: &Graph, fork: NodeId) -> Option<NodeId> {
-    let attr = graph.attr(fork, flambeau_ir::attr::names::subgraph());
-    let task = attr.and_then(|a| a.as_graph())?.all_effects();
+fn position(graph: &Graph, unit: Option<&CompilationUnit>, fork: NodeId) -> Option<NodeId> {
+    let task = effects(unit, subgraph(graph, fork)?);
     if task.may_speculate() {
         return Some(fork);
     }
     let future = graph.result(fork, 0);
-    let mut between = Effects::PURE;
-    let after = std::iter::successors(graph.next(fork), |&n| graph.next(n));
-    for node in after.take(MAX_BETWEEN) {
-        if graph.operands(node).next() == Some(future) {
-            return match between.may_speculate() {
-                true => Some(fork),
-                false => (QUIET.contains(task) && QUIET.contains(between)).then_some(node),
-            };
-        }
-        let nested = graph.blocks(node).flat_map(|b| graph.nodes_deep_in(b)).take(MAX_BETWEEN);
-        let (before, mut count) = (between | graph.effects(node), 0);
-        between = nested.inspect(|_| count += 1).fold(before, |all, n| all | graph.effects(n));
-        if count == MAX_BETWEEN {
-            return None;
+    let mut between = Vec::new();
+    let mut after = std::iter::successors(graph.next(fork), |&n| graph.next(n)).take(MAX_NODES);
+    let wait = after.find(|&node| {
+        between.push((graph, node));
+        graph.operands(node).next() == Some(future)
+    })?;
+    between.pop();
+    let between = effects(unit, between);
+    match between.may_speculate() {
+        true => Some(fork),
+        false => (QUIET.contains(task) && QUIET.contains(between)).then_some(wait),
+    }
+}
+
+/// Returns the nodes of the graph that a node runs as a task; `None` if it runs none.
+fn subgraph(graph: &Graph, node: NodeId) -> Option<Vec<(&Graph, NodeId)>> {
+    let body = graph.attr(node, flambeau_ir::attr::names::subgraph())?.as_graph()?;
+    Some(body.nodes(body.root()).map(|n| (&**body, n)).collect())
+}
+
+/// Returns the effects of nodes and all that they run: nested blocks, tasks, and called functions of the unit. They are
+/// unknown if these are more than [`MAX_NODES`].
+fn effects<'g>(unit: Option<&'g CompilationUnit>, mut pending: Vec<(&'g Graph, NodeId)>) -> Effects {
+    let callee = |graph: &Graph, call: NodeId| match graph.constant(graph.operand(call, 0))? {
+        IValue::Function(name) => Some(&*unit?.function(name)?.graph),
+        _ => None,
+    };
+    let mut all = Effects::PURE;
+    for _ in 0..MAX_NODES {
+        let Some((graph, node)) = pending.pop() else { return all };
+        pending.extend(graph.blocks(node).flat_map(|b| graph.nodes(b)).map(|n| (graph, n)));
+        match graph.op(node).prim() {
+            Some(Prim::CallFunction) if let Some(body) = callee(graph, node) => {
+                pending.extend(body.nodes(body.root()).map(|n| (body, n)));
+            }
+            Some(prim @ Prim::Fork) => {
+                all = all | prim.effects();
+                pending.extend(subgraph(graph, node).unwrap_or_default());
+            }
+            _ => all = all | graph.effects(node),
         }
     }
-    None
+    Effects::UNKNOWN
 }
