@@ -26,10 +26,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Plans of an entry; more kinds of calls run on the tape.
-const MOST_PLANS: usize = 16;
+const MAX_PLANS: usize = 16;
 
 /// Rounds of expanding bodies of composite operators: their bodies may contain such operators.
 const ROUNDS: usize = 4;
+
+/// The beginning of the reason why the derivative of a derivative was recorded operator by operator.
+pub(crate) const AGAIN: &str = "again: ";
 
 /// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
 const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
@@ -183,13 +186,14 @@ impl GraphPlans {
         plans.map(|plan| (Arc::clone(plan.forward.graph()), Arc::clone(plan.backward.graph()))).collect()
     }
 
-    /// Returns the reasons why calls were recorded operator by operator, also those of derivatives of derivatives.
+    /// Returns the reasons why calls were recorded operator by operator, also those of derivatives of derivatives, which
+    /// begin with [`AGAIN`].
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
         let mut found: Vec<String> = whole.into_iter().cloned().collect();
         for (_, plan) in lock(&self.plans).iter() {
             match plan {
-                Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("again: {why}"))),
+                Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("{AGAIN}{why}"))),
                 Err(reason) => found.push(reason.clone()),
             }
         }
@@ -207,7 +211,7 @@ impl GraphPlans {
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone().ok());
         }
-        if plans.len() >= MOST_PLANS {
+        if plans.len() >= MAX_PLANS {
             return Ok(None);
         }
         let plan = Plan::new(engine, prepared, args, &key.attributes, Vec::new())?.map(Arc::new);

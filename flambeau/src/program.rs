@@ -436,7 +436,8 @@ impl Entry {
         self.cache.gradient_graphs()
     }
 
-    /// Returns the reasons why recorded calls do not run differentiated graphs, one for each kind of arguments.
+    /// Returns the reasons why recorded calls do not run differentiated graphs, one for each kind of arguments. Those that
+    /// concern gradients of gradients begin with `again: `.
     pub fn gradient_refusals(&self) -> Vec<String> {
         self.cache.gradient_refusals()
     }

@@ -108,7 +108,7 @@ struct ContinuedEnd {
 }
 
 fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
-    let mut run = ContinuedRun::new(removed, Arc::clone(&case.unit));
+    let mut run = ContinuedRun::new(removed, &case.graph, Arc::clone(&case.unit));
     let observation = observe::run(case, |inputs, host| {
         let handles = inputs.clone();
         let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);

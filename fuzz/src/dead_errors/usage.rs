@@ -1,6 +1,6 @@
 //! The treatment of nodes with poison operands.
 
-use super::continued::{ContinuedRun, MAX_CALLS, Removed};
+use super::continued::{ContinuedRun, MAX_CALLS};
 use flambeau_ir::{Effects, Graph, IValue, NodeId, OpKind, Prim, ValueMap};
 use flambeau_rewrite::ContainerOp;
 
@@ -55,7 +55,7 @@ impl ContinuedRun {
             }
             // A task's result may be poison if it is not needed.
             _ if graph.effects(node).contains(Effects::WAITS) => {
-                if is_itself() || matches!(self.removed, Removed::AllButOfTasks(_)) {
+                if is_itself() {
                     OperandUse::Needs
                 } else {
                     OperandUse::Moves

@@ -208,7 +208,7 @@ mod tests {
         let json = tally.json();
         assert_eq!(json["suites"][0]["failed"], 1);
         assert_eq!(json["suites"][0]["panicked"], 1);
-        assert_eq!(json["suites"][0]["groups"]["mul"]["passed"], 1);
+        assert_eq!(json["suites"][0]["groups"]["mul"]["passed"], 2);
         assert_eq!(
             tally.failures(),
             "recorded\tops/d\ta write\npanicked\tops/a\tboom\nfailed\tops/b\twrong\n"

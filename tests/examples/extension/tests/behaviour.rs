@@ -125,7 +125,7 @@ fn wrong_claims_are_detected() {
     let session = Session::builder().standard().ops([op]).build().unwrap_or_else(|e| panic!("{e}"));
     let id = session.registry().lookup("extension::total").unwrap();
     let trial = try_operator(session.registry(), id, soundness::TrialCount::default());
-    assert!(trial.failures.iter().any(|f| f.contains("rank is 0, claimed")), "{trial:?}");
+    assert!(trial.failures.iter().any(|f| f.contains("rank is 0, inferred")), "{trial:?}");
 }
 
 #[test]
