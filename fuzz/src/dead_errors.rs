@@ -16,14 +16,18 @@ mod usage;
 
 use crate::case::Case;
 use crate::observe::{self, Observation};
-use continued::{ContinuedRun, ErrorId, Removed};
+use continued::{ContinuedRun, ErrorId, GraphAddress, Removed};
 use flambeau_exec::reference::run_with_policy;
-use flambeau_ir::IValue;
+use flambeau_ir::attr::{Attr, names};
+use flambeau_ir::{Graph, IValue, NodeId, Prim};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of runs of one program that try the choices in order of their length.
 const RUNS: usize = 24;
+
+/// Maximum number of graphs (tasks, functions) of which any may keep their errors.
+const GRAPHS: usize = 4;
 
 /// Maximum number of runs that search the choice that removes most errors. Each finds one that is needed.
 const SEARCH_RUNS: usize = 256;
@@ -41,7 +45,7 @@ pub(crate) struct Allowed {
 ///
 /// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
 /// run, so further errors may follow a remaining one, and the choices are too many to try all. The choices that remove
-/// every error with an unneeded result, as dead code elimination does, with or without those of tasks, are found by other
+/// every error with an unneeded result, as dead code elimination does, in all graphs or in some of them, are found by other
 /// means.
 ///
 /// A pass removes a node, and with it the errors of every iteration, or some of the copies of a node that it unrolled. So the
@@ -51,10 +55,28 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
     let by_node = allowed.try_choices(case, Removed::OfNodes);
     let by_error = allowed.try_choices(case, Removed::These);
     if !by_node || !by_error {
-        allowed.observations.extend(without_unneeded_errors(case, Removed::AllBut));
-        allowed.observations.extend(without_unneeded_errors(case, Removed::AllButOfTasks));
+        let case = &case.with_graph(with_own_tasks(&case.graph));
+        let failing = run_past_errors(case, Removed::AllBut(BTreeSet::new(), BTreeSet::new())).graphs;
+        for choice in 0..1_usize << failing.len().min(GRAPHS) {
+            let kept = failing.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, g)| *g);
+            allowed.observations.extend(without_unneeded_errors(case, &kept.collect()));
+        }
     }
     allowed
+}
+
+/// Returns the graph with a copy of its body for each task: a task has the errors of its own graph, also if a function or
+/// another task has an equal one.
+fn with_own_tasks(graph: &Graph) -> Graph {
+    let mut made = graph.clone();
+    let forks: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Fork)).collect();
+    for fork in forks {
+        if let Some(body) = graph.attr(fork, names::subgraph()).and_then(|attr| attr.as_graph()) {
+            let body = Attr::Graph(Arc::new(with_own_tasks(body)));
+            made.edit().set_attr(fork, names::subgraph(), body);
+        }
+    }
+    made
 }
 
 impl Allowed {
@@ -83,12 +105,13 @@ impl Allowed {
     }
 }
 
-/// Returns the observation of the run without all errors whose operators have unneeded results: the errors that turn
+/// Returns the observation of the run without all errors whose operators have unneeded results, except those of nodes of
+/// some graphs: the errors that turn
 /// out to be needed remain in the next run.
-fn without_unneeded_errors(case: &Case, removed: fn(BTreeSet<ErrorId>) -> Removed) -> Option<Observation> {
+fn without_unneeded_errors(case: &Case, graphs: &BTreeSet<GraphAddress>) -> Option<Observation> {
     let mut kept = BTreeSet::new();
     for _ in 0..SEARCH_RUNS {
-        let end = run_past_errors(case, removed(kept.clone()));
+        let end = run_past_errors(case, Removed::AllBut(kept.clone(), graphs.clone()));
         if end.needed.is_empty() {
             return Some(end.observation);
         }
@@ -105,10 +128,12 @@ struct ContinuedEnd {
     /// The removed errors of operators with needed results. The observation is accepted if there are none.
     needed: BTreeSet<ErrorId>,
     has_unsupported: bool,
+    /// The graphs whose nodes had errors, in the order of their first errors.
+    graphs: Vec<GraphAddress>,
 }
 
 fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
-    let mut run = ContinuedRun::new(removed, &case.graph, Arc::clone(&case.unit));
+    let mut run = ContinuedRun::new(removed, Arc::clone(&case.unit));
     let observation = observe::run(case, |inputs, host| {
         let handles = inputs.clone();
         let end = run_with_policy(&case.graph, inputs, &*case.unit, host, &mut run);
@@ -116,13 +141,18 @@ fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
         run.needed.extend(run.causes(&visible));
         end
     });
+    let mut graphs: Vec<GraphAddress> = Vec::new();
+    for ((graph, _), _) in &run.errors {
+        if !graphs.contains(graph) {
+            graphs.push(*graph);
+        }
+    }
     ContinuedEnd {
         observation,
+        graphs,
         choices: match run.removed {
             Removed::OfNodes(_) => run.errors.len(),
-            Removed::These(_) | Removed::AllBut(_) | Removed::AllButOfTasks(_) => {
-                run.errors.iter().map(|of_node| of_node.1).sum()
-            }
+            Removed::These(_) | Removed::AllBut(..) => run.errors.iter().map(|of_node| of_node.1).sum(),
         },
         needed: run.needed,
         has_unsupported: run.has_unsupported,

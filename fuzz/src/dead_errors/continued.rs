@@ -7,7 +7,6 @@ use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{AliasDb, Analyses, ResultShapes};
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
 use flambeau_exec::{Fault, KernelError};
-use flambeau_ir::attr::names;
 use flambeau_ir::{CompilationUnit, Effects, Graph, IValue, NodeId, Prim, ValueId, ValueMap};
 use flambeau_tensor::Tensor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +26,9 @@ pub(super) enum Removed {
     These(Vec<bool>),
     /// Whether the errors of each of the first nodes that fail are removed. Those of other nodes remain.
     OfNodes(Vec<bool>),
-    AllBut(BTreeSet<ErrorId>),
-    /// As `AllBut`, and the errors of nodes of forked subgraphs remain: passes may clean the program, but not its tasks.
-    AllButOfTasks(BTreeSet<ErrorId>),
+    /// Every error but these, and those of nodes of these graphs: passes may clean a program and
+    /// not its tasks.
+    AllBut(BTreeSet<ErrorId>, BTreeSet<GraphAddress>),
 }
 
 impl Default for Removed {
@@ -45,8 +44,6 @@ pub(super) struct ContinuedRun {
     /// Number of errors so far, of each node, in the order of their first errors.
     pub(super) errors: Vec<((GraphAddress, NodeId), usize)>,
     unit: Option<Arc<CompilationUnit>>,
-    /// The graphs that the program forks.
-    tasks: BTreeSet<GraphAddress>,
     /// Removed errors of operators with needed results.
     pub(super) needed: BTreeSet<ErrorId>,
     pub(super) has_unsupported: bool,
@@ -62,12 +59,8 @@ pub(super) struct ContinuedRun {
 
 impl ContinuedRun {
     /// Begins a run of a program with the functions of a unit.
-    pub(super) fn new(removed: Removed, graph: &Graph, unit: Arc<CompilationUnit>) -> ContinuedRun {
-        let tasks = match removed {
-            Removed::AllButOfTasks(_) => tasks(graph, &unit),
-            _ => BTreeSet::new(),
-        };
-        ContinuedRun { removed, unit: Some(unit), tasks, ..ContinuedRun::default() }
+    pub(super) fn new(removed: Removed, unit: Arc<CompilationUnit>) -> ContinuedRun {
+        ContinuedRun { removed, unit: Some(unit), ..ContinuedRun::default() }
     }
 
     /// Returns whether a value is poison, or contains a poison value.
@@ -196,22 +189,6 @@ impl ContinuedRun {
     }
 }
 
-/// Returns the addresses of the graphs that a program forks, directly or in tasks and functions.
-fn tasks(graph: &Graph, unit: &CompilationUnit) -> BTreeSet<GraphAddress> {
-    let mut found = BTreeSet::new();
-    let mut pending: Vec<&Graph> = vec![graph];
-    pending.extend(unit.functions().map(|function| &*function.graph));
-    while let Some(graph) = pending.pop() {
-        for fork in graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Fork)) {
-            let body = graph.attr(fork, names::subgraph()).and_then(|attr| attr.as_graph());
-            if let Some(body) = body.filter(|body| found.insert(std::ptr::from_ref(&***body).addr())) {
-                pending.push(body);
-            }
-        }
-    }
-    found
-}
-
 /// Returns the memory that a write of a value changes: the value's identity, and the storage of a tensor unless it is
 /// empty (empty storages may all have the same address).
 fn addresses(value: &IValue) -> impl Iterator<Item = usize> {
@@ -292,8 +269,7 @@ impl ErrorPolicy for ContinuedRun {
         let is_removed = match &self.removed {
             Removed::These(choice) => is_chosen(choice, index),
             Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
-            Removed::AllBut(kept) => !kept.contains(&error),
-            Removed::AllButOfTasks(kept) => !self.tasks.contains(&failing.0) && !kept.contains(&error),
+            Removed::AllBut(kept, graphs) => !kept.contains(&error) && !graphs.contains(&failing.0),
         };
         is_removed.then(|| {
             self.poison_results(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None))
