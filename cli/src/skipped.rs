@@ -91,7 +91,7 @@ impl LeftOut {
             .map(|class| format!("{} {class}", count(class)))
             .collect();
         format!(
-            "note: rules that fit were not applied because of their class: {}; --report names them, and \
+            "note: rules that match were not applied because they are not exact: {}; --report names them, and \
              {ACCEPT}={least} in the options of `peephole` or `egraph` applies those of class {least}\n",
             counts.join(", ")
         )
@@ -140,6 +140,7 @@ fn line(s: &Skipped) -> String {
     let mut line = String::new();
     let class = s.class;
     // Writing to a string cannot fail.
-    let _ = writeln!(line, "not applied: {} [{class}] fits at {}; {ACCEPT}={class} applies it", s.rule, s.at);
+    let _ =
+        writeln!(line, "not applied: {} [{class}] matches at {}; {ACCEPT}={class} applies it", s.rule, s.at);
     line
 }

@@ -22,13 +22,14 @@ impl CompileStage {
     }
 }
 
-/// The pipelines of the stages: name and text, in the order of [`CompileStage`]. The first one inlines and simplifies as the
-/// optimization of a session begins, before it inserts profiling nodes. The second one begins with the pipeline `guards`
+/// The pipelines of the stages: name and text, in the order of [`CompileStage`]. The first one starts with
+/// the passes that begin a session's default pipeline (inlining, simplification), then inserts profiling nodes. The second one begins with the pipeline `guards`
 /// of the library; then it
 ///
-/// 1. answers questions about sizes, dtypes and optionals from guarded types, removes branches and checks that they
-///    decide, and bail-outs that follow from what is known now,
-/// 2. unrolls loops whose trip count is known, replaces writes to new tensors by functions, and simplifies the result,
+/// 1. folds queries of sizes, dtypes and optionals of guarded values, then the branches and checks on them, and removes
+///    guards that are now implied,
+/// 2. unrolls loops whose trip count is known, replaces in-place writes to tensors allocated in the graph by functional
+///    operators, and simplifies the result,
 /// 3. saturates with exact rules, and fuses.
 pub const PIPELINES: [(&str, &str); 2] = [
     (

@@ -24,10 +24,10 @@ pub enum SavedSize {
 /// The observations of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SavedValue {
-    /// No value.
-    Nothing,
+    /// No run reached the site.
+    Unobserved,
     /// Only `None`.
-    Absent,
+    OnlyNone,
     /// Only values that are neither `None` nor a tensor.
     Present,
     /// Values of different kinds.
@@ -120,8 +120,8 @@ fn is_possible(value: &SavedValue) -> bool {
 
 fn save(value: &Observed) -> SavedValue {
     match value {
-        Observed::Nothing => SavedValue::Nothing,
-        Observed::Absent => SavedValue::Absent,
+        Observed::Nothing => SavedValue::Unobserved,
+        Observed::Absent => SavedValue::OnlyNone,
         Observed::Present => SavedValue::Present,
         Observed::Mixed => SavedValue::Mixed,
         Observed::Tensors(seen) => {
@@ -142,8 +142,8 @@ fn save(value: &Observed) -> SavedValue {
 
 fn restore(value: SavedValue) -> Observed {
     match value {
-        SavedValue::Nothing => Observed::Nothing,
-        SavedValue::Absent => Observed::Absent,
+        SavedValue::Unobserved => Observed::Nothing,
+        SavedValue::OnlyNone => Observed::Absent,
         SavedValue::Present => Observed::Present,
         SavedValue::Mixed => Observed::Mixed,
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {

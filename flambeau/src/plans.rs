@@ -187,8 +187,8 @@ fn block_of_json(value: &Value) -> Result<BlockRuns, Error> {
 
 fn value_to_json(value: &SavedValue) -> Value {
     match value {
-        SavedValue::Nothing => Value::Null,
-        SavedValue::Absent => "absent".into(),
+        SavedValue::Unobserved => Value::Null,
+        SavedValue::OnlyNone => "absent".into(),
         SavedValue::Present => "present".into(),
         SavedValue::Mixed => "mixed".into(),
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {
@@ -230,9 +230,9 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
 fn value_of_json(value: &Value) -> Result<SavedValue, Error> {
     let wrong = |what: &Value| malformed(format!("`{what}` is no observed value"));
     match value {
-        Value::Null => Ok(SavedValue::Nothing),
+        Value::Null => Ok(SavedValue::Unobserved),
         Value::String(name) => match name.as_str() {
-            "absent" => Ok(SavedValue::Absent),
+            "absent" => Ok(SavedValue::OnlyNone),
             "present" => Ok(SavedValue::Present),
             "mixed" => Ok(SavedValue::Mixed),
             _ => Err(wrong(value)),

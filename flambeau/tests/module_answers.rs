@@ -157,7 +157,8 @@ fn frozen_modules_compute_the_same() {
     root(&program).eval();
     let frozen = program.freeze(&[]).expect("frozen");
     assert_eq!(run(&frozen), recorded()["frozen"]);
-    // Tensors that are written or put into lists are not attributes: convolution and normalization are merged.
+    // The module writes only to intermediate results (`relu_`), never to attributes, so batch norm is folded into the
+    // convolution.
     let text = frozen.entry("forward").expect("there").graph().to_string();
     assert!(!text.contains("batch_norm") && text.contains("aten::relu_"), "{text}");
     assert_eq!(names(root(&frozen).named_parameters()), "");

@@ -120,7 +120,7 @@ impl Campaign {
         self.operators.draw(self.choices(i))
     }
 
-    /// Returns case number `i` after step `last`, which is not tried ([`OperatorPool::draw_until`]).
+    /// Returns case number `i`, cut after step `last`, without an execution of this step ([`OperatorPool::draw_until`]).
     pub fn case_until(&self, i: u64, last: usize) -> Case {
         self.operators.draw_until(self.choices(i), last)
     }

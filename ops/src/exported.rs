@@ -1,5 +1,5 @@
-//! Operators that occur in exported programs only: queries of symbolic sizes, assertions; and the facets by which the
-//! lowering of exported programs finds operators.
+//! Operators that occur in exported programs only: assertions, constraints of symbolic integers, casts of autocast
+//! regions; and the facets by which the lowering of exported programs finds operators.
 //!
 //! Exported programs call functions of Python on symbolic numbers. [`PYTHON`] states the operators that compute them, for
 //! integers and floats, in the order in which the lowering tries them.
@@ -227,7 +227,9 @@ fn to_reduced() -> OpDef {
     let number = |dtype: DType| IValue::Int(dtype.scalar_type());
     let args = [IValue::Bool(false), IValue::Bool(true), number(DType::F16), number(DType::BF16)];
     OpDef::named("aten::_autocast_to_reduced_precision")
-        .with(Doc("A tensor of single precision in the dtype of its device; another tensor itself."))
+        .with(Doc(
+            "Casts a float32 tensor to the autocast dtype of its device; returns any other tensor unchanged.",
+        ))
         .with(ResultShapes::same_as(0))
         .with(Dtype::from(|cx| match (cx.dtype(0)?, cx.bool(2)?, cx.number(4)) {
             (DType::F32, true, Dim::Known(number)) => DType::from_scalar_type(number),

@@ -119,7 +119,7 @@ class _Facts:
         self.constants: dict[str, tuple[str, str]] = {}
         self.functions: dict[str, Any] = {}
         self.absent: dict[str, str] = {}
-        # Methods that are left to Python, which are those of this module.
+        # Keeps bound `@ignore` methods alive: objects are known by `id`.
         self.bound: list[Any] = []
         self._collect()
 
@@ -180,7 +180,7 @@ class _Facts:
         place = place_of(type(self.module))
         lines = [f"class {name}(Module):"]
         for line, file, text in self._methods():
-            # A method of another file has no line here; its own are kept relative to it.
+            # Methods of the class's file keep their lines; inherited methods of other files cannot.
             if file == place.file:
                 lines.extend([""] * (line - place.line - len(lines)))
             lines.extend(text.rstrip("\n").split("\n"))
@@ -238,7 +238,7 @@ class _Facts:
         return f"    def forward(self, input):\n{steps}        return input\n"
 
     def attribute(self, names: list[str], place: Place, wanted: list[str]) -> str | None:
-        """Returns the expression for ``self.a.b`` if it is not the attribute itself."""
+        """Returns the text that replaces ``self.a.b``, or None if it stays an attribute access."""
         name = names[0]
         rest = "".join(f".{part}" for part in names[1:])
         if name in self.values or name in self.constants:

@@ -229,7 +229,7 @@ def test_errors_name_the_file_and_line():
     assert raised.value.line == g.__code__.co_firstlineno + 1 and raised.value.file == __file__
 
 
-def test_python_objects_are_unsupported_by_name():
+def test_errors_name_the_unsupported_python_object():
     def f(x: str):
         return open(x).read()
 

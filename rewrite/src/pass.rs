@@ -23,7 +23,7 @@ pub trait Pass: Send + Sync + 'static {
     const NAME: &'static str;
     /// Other names of the pass, such as PyTorch's.
     const ALIASES: &'static [&'static str] = &[];
-    /// A one-sentence description without a final period.
+    /// A one-sentence description.
     const DOC: &'static str = "";
 
     /// Returns how results may differ after the pass. The default is bit-exact.

@@ -17,7 +17,7 @@ pub(crate) enum Kind {
 
 /// A scanned source file.
 pub(crate) struct Source {
-    /// Path relative to the workspace root, with forward slashes.
+    /// Path relative to the workspace root.
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     /// The text with every byte of comments and literals replaced by a space (line ends are kept), so that byte offsets

@@ -42,7 +42,7 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
     steps.step("python", crate::python::step);
 }
 
-/// The examples that readers are pointed to. Each has to succeed and to print.
+/// The examples of README that end quickly. Each has to succeed and to print.
 const EXAMPLES: [&str; 5] = ["embed", "own_pass", "own_rule", "gradients", "fuzz_my_pass"];
 
 /// Runs the examples, which `cargo test` has built.

@@ -6,7 +6,7 @@ use flambeau_ir::{Graph, NodeId, ValueId, WalkStep};
 use std::fmt::Write;
 
 impl AliasDb {
-    /// Prints one line per mutable value in program order with what it may be and hold, then one per node that writes.
+    /// Prints one line per mutable value in program order with its points-to set and that of its contents, then one per node that writes.
     ///
     /// ```text
     /// %a : Tensor -> *Tensor
@@ -15,7 +15,8 @@ impl AliasDb {
     /// writes:
     ///   aten::add_(%r, %one): %r
     /// ```
-    /// `*T` is the wildcard of type `T`; `new` is memory of the value's own. Flags of the memory follow: `written` (by
+    /// `*T` is the wildcard of type `T`, `*input T` the one of values that existed before the run; `new` is newly allocated
+    /// memory; `contents of %x` are the elements of a container, and `all in %x` is a value with all that it contains. Flags of the memory follow: `written` (by
     /// any node, or by the caller between runs), `wildcard` (may also be reached from outside), `returned`.
     #[must_use]
     pub fn dump(&self, graph: &Graph) -> String {
@@ -70,7 +71,7 @@ impl AliasDb {
         text.push('\n');
     }
 
-    /// Appends the elements that an element may be and those that it may contain.
+    /// Appends the points-to set of an element and that of its contents.
     fn dump_element(&self, g: &Graph, e: ElementId, text: &mut String) {
         let element = &self.dag.elements[e];
         let mut parts: Vec<String> = Vec::new();

@@ -120,16 +120,17 @@ fn rules_that_are_skipped_for_their_class_are_named() {
     let opt = |args: &[&str]| run(&[&["opt", &path, "--rules", &rules], args].concat());
     let ran = opt(&["-p", "peephole"]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
-    let note = ["not applied because of their class", "rounding", "--report names them", "accept=rounding"];
+    let note =
+        ["not applied because they are not exact", "rounding", "--report names them", "accept=rounding"];
     note.iter().for_each(|part| assert!(ran.err.contains(part), "no `{part}` in {}", ran.err));
-    let line = "not applied: mine/drop [rounding] fits at %z = aten::relu; accept=rounding applies it";
+    let line = "not applied: mine/drop [rounding] matches at %z = aten::relu; accept=rounding applies it";
     let ran = opt(&["-p", "peephole", "--report"]);
     assert!(ran.err.contains(line), "{}", ran.err);
     let report: Value =
         serde_json::from_str(&opt(&["-p", "peephole", "--report", "json"]).out).expect("JSON");
     let skipped = report["skipped"].as_array().expect("a list");
     assert!(skipped.iter().any(|s| s["rule"] == "mine/drop" && s["class"] == "rounding"), "{report}");
-    // Nodes that a later pass moves into a group are looked at before.
+    // Rules are matched before later passes move nodes into fusion groups.
     let ran = opt(&["-p", "peephole,fuse,dce", "--report"]);
     assert!(ran.out.contains("FusionGroup") && ran.err.contains(line), "{}{}", ran.out, ran.err);
     // Applied where the class is accepted; nothing to say of pipelines without rules.

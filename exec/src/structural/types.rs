@@ -80,7 +80,11 @@ pub(crate) fn check_declared(
     let name = graph.inputs().nth(index).map(|v| graph.name(v).to_string()).unwrap_or_default();
     // Types print symbolic sizes as `*`, so the message lists the symbols with their sizes.
     let known: Vec<String> = symbols.iter().map(|(symbol, size)| format!("SS({symbol}) = {size}")).collect();
-    let known = if known.is_empty() { String::new() } else { format!(" (so far, {})", known.join(", ")) };
+    let known = if known.is_empty() {
+        String::new()
+    } else {
+        format!(" (sizes bound by earlier inputs: {})", known.join(", "))
+    };
     Err(KernelError::input(format!(
         "input {index}, `%{name}`, is declared as {declared} but the argument is {actual}{known}"
     )))

@@ -232,7 +232,7 @@ impl<'c, 'a> RawTensors<'c, 'a> {
             let limit = self.container.limits.zero_bytes;
             ExportError::new(
                 ExportCode::Limit,
-                format!("weights without elements take more than {limit} bytes"),
+                format!("weights with empty records, which are read as zeros, take more than {limit} bytes (limit `zero_bytes`)"),
             )
         })?;
         let made = Storage::zeroed(bytes).map_err(|e| ExportError::new(ExportCode::Limit, e.to_string()))?;

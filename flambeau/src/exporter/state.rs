@@ -13,7 +13,7 @@ use flambeau_tensor::Tensor;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// The module, its copy, and the places of tensors.
+/// The copy of the module on which the program runs, the state dict, and the attributes before the run.
 pub(super) struct State {
     copy: Module,
     /// Parameters and persistent buffers of the module under all names.

@@ -59,7 +59,7 @@ impl AliasedInputsAgree {
             }
             let got = run(&Arc::new(graph.clone()), &fresh);
             if let Err(why) = observe::same(&want, &got, precision) {
-                // A task may fail without an end of the program, and lose its error.
+                // A task that is never awaited may fail without failing the program, so its error is not observed.
                 let Some(again) = sharing.apply(case) else { return TOO_FEW_TENSORS };
                 let allowed = allowed_observations(&again);
                 let agrees = |seen| observe::same(seen, &got, precision).is_ok();

@@ -44,7 +44,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) const EMPTY: Run = Run { start: 0, meta: 0 };
 
-    /// Creates a run of one row that is stored in the run itself, not in a pool: see [`SlabLists`](super::links::Links).
+    /// Creates a run of one row that is stored in the run itself, not in a pool: see [`SlabLists`](super::links::SlabLists).
     pub(crate) fn of_one(item: u32) -> Run {
         Run { start: item, meta: 1 }
     }

@@ -1,6 +1,7 @@
 //! Dynamic values: the values that programs compute with.
 //!
-//! An [`IValue`] has 16 bytes. Numbers are stored inline; any other value is one shared pointer. A copy of a value
+//! An [`IValue`] has 16 bytes. `None`, bools, ints, floats, devices and names of
+//! functions are stored inline; any other value is one shared pointer. A copy of a value
 //! therefore costs at most one atomic increment, and identity (`is`) is pointer equality. Every shared mutable value
 //! has its own lock, so threads of a program may race on the contents of a list but cannot cause data races.
 //!

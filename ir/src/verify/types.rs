@@ -31,7 +31,11 @@ pub(super) fn check(g: &Graph, classes: &dyn ClassEnv, findings: &mut Findings) 
             }
             for v in g.results(node) {
                 if matches!(g.ty(v).kind(), TypeKind::Overflow) {
-                    c.wrong(node, "V039", format!("the type of %{} exceeds the limits of types", g.name(v)));
+                    c.wrong(
+                        node,
+                        "V039",
+                        format!("the type of %{} is nested too deeply or has too many elements", g.name(v)),
+                    );
                 }
             }
         }

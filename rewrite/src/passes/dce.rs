@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn drops_loops_unless_they_are_their_own_reason() {
+    fn keeps_carried_values_that_depend_on_each_other() {
         assert_passes(
             &toy(),
             "dce",

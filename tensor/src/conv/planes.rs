@@ -19,7 +19,7 @@ use crate::threads;
 pub(super) const TAIL: usize = 128;
 /// Elements per vector when rows are copied.
 pub(super) const VECTOR: usize = 8;
-/// Elements of padding per element of the input or the result from which on planes are not worth their memory.
+/// Padded channels are not used if they have more than this many times the elements of input and result.
 pub(super) const MOSTLY_PADDING: usize = 8;
 
 /// Offsets at which elements of kernels find their operands.
@@ -27,7 +27,7 @@ pub(super) struct Taps<'a> {
     pub(super) g: &'a Geometry,
     /// Distance between positions, at most the padded size. It has no effect in dimensions with a single position.
     stride: [usize; 3],
-    /// Sizes of the plane of one remainder.
+    /// Sizes of the plane of one phase: the elements of a padded channel whose positions have one remainder by the strides.
     pub(super) plane: [usize; 3],
     /// For each element of the kernel, the offset of its operand at the first position.
     pub(super) offsets: Vec<usize>,
@@ -53,7 +53,7 @@ impl<'a> Taps<'a> {
         Some(taps)
     }
 
-    /// Returns the elements of a padded channel.
+    /// Returns the number of elements of a padded channel.
     pub(super) fn size(&self) -> usize {
         volume(self.stride) * volume(self.plane)
     }

@@ -92,8 +92,8 @@ fn f32_functions_are_within_two_ulp() {
     worst32("erf", 2.0, Real::erf, libm::erf);
 }
 
-/// The error is within little more than a unit of 1 times the argument; above 0, without cancellation, as small as that
-/// of the error function.
+/// The absolute error is at most about epsilon times the argument; for positive arguments, where nothing cancels, it is as
+/// small as that of the error function.
 #[test]
 fn gelu_is_close() {
     let gelu = |x: f64| x * 0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2);
@@ -111,7 +111,7 @@ fn gelu_is_close() {
     assert_eq!((Real::gelu(f32::INFINITY), Real::gelu(-40.0_f32)), (f32::INFINITY, 0.0));
 }
 
-/// The functions that loops use for plain arguments return the same bits.
+/// The functions that loops use for normal arguments return the same bits.
 #[test]
 fn fast_logarithms_equal_general_ones() {
     for x in f32_arguments().into_iter().filter(|x| x.normal_magnitude_bits() < <f32 as Real>::PLAIN_ARGUMENT)

@@ -69,8 +69,9 @@ fn arg(op: &'static str, x: &Tensor, dim: Option<i64>, keepdim: bool, largest: b
 /// # Errors
 /// Returns an error if the dimension is out of range, there is no element, or the dtype is not supported.
 pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-    let result = arg("argmax", &flattened("argmax", x, dim)?, dim, keepdim, true)?;
-    kept_flat(x, dim, keepdim, result)
+    check_not_empty("argmax", x, dim)?;
+    let result = arg("argmax", x, dim, keepdim, true)?;
+    restore_rank(x, dim, keepdim, result)
 }
 
 /// Returns the index of the smallest element, in the row-major order of all elements or along a dimension.
@@ -78,20 +79,21 @@ pub fn argmax(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
 /// # Errors
 /// As for [`argmax`].
 pub fn argmin(x: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
-    let result = arg("argmin", &flattened("argmin", x, dim)?, dim, keepdim, false)?;
-    kept_flat(x, dim, keepdim, result)
+    check_not_empty("argmin", x, dim)?;
+    let result = arg("argmin", x, dim, keepdim, false)?;
+    restore_rank(x, dim, keepdim, result)
 }
 
-fn flattened(op: &str, x: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+fn check_not_empty(op: &str, x: &Tensor, dim: Option<i64>) -> Result<()> {
     if dim.is_none() && x.numel() == 0 {
         let message = format!("{op}(): Expected reduction dim to be specified for input.numel() == 0.");
         return Err(TensorError::value(message));
     }
-    Ok(x.clone())
+    Ok(())
 }
 
 /// Restores the rank for a reduction of all elements with `keepdim`: every dimension of size 1.
-fn kept_flat(x: &Tensor, dim: Option<i64>, keepdim: bool, result: Tensor) -> Result<Tensor> {
+fn restore_rank(x: &Tensor, dim: Option<i64>, keepdim: bool, result: Tensor) -> Result<Tensor> {
     match (dim, keepdim) {
         (None, true) => result.reshape(&vec![1; x.rank()]),
         _ => Ok(result),

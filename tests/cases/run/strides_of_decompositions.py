@@ -1,5 +1,5 @@
 # test run
-# Strides of results that PyTorch computes in several steps with strides of their own.
+# Strides of results that PyTorch decomposes: they are those of the decomposition's last step.
 
 
 def turned(x: Tensor):
