@@ -22,6 +22,7 @@ use flambeau_ir::{
 use flambeau_rewrite::ContainerOp;
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -264,7 +265,11 @@ impl Prepared {
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
         // The elements of lists and dictionaries are described like those of tuples.
-        let described: Vec<IValue> = args.iter().map(described).collect();
+        let has_containers = args.iter().any(|arg| matches!(arg, IValue::List(_) | IValue::Dict(_)));
+        let described: Cow<'_, [IValue]> = match has_containers {
+            true => args.iter().map(described).collect(),
+            false => args.into(),
+        };
         let keys = |arg: &IValue| match arg {
             IValue::Dict(dict) => dict.read().iter().map(|(key, _)| format!("{key:?}")).collect(),
             _ => Vec::new(),
