@@ -237,3 +237,31 @@ fn the_standard_session_is_bounded() {
     let program = session.compile_source("def f(x):\n    return x + 1\n", "f.py").expect("compiles");
     assert!(program.entry("f").expect("there").call(&[x], &[]).is_ok());
 }
+
+#[test]
+fn tasks_run_at_their_forks_if_nothing_observes_it() {
+    let source = "
+def double(x: int):
+    return x * 2
+
+def root(x: int):
+    return torch.full([x], 1.0)
+
+def pure(x: int, y: Tensor):
+    a = torch.jit.fork(double, x)
+    y.add_(1)
+    return torch.jit.wait(a)
+
+def failing(x: int, y: Tensor):
+    a = torch.jit.fork(root, x)
+    y.add_(1)
+    return torch.jit.wait(a)
+";
+    let program = Session::standard().expect("consistent").compile_source(source, "f.py").expect("compiles");
+    let inlined = |name: &str| {
+        let graph = program.entry(name).expect("there").optimized("inline_fork_wait").expect("optimizes");
+        !graph.to_string().contains("prim::fork")
+    };
+    assert!(inlined("pure"), "the function's body cannot fail");
+    assert!(!inlined("failing"), "an error would prevent the write");
+}

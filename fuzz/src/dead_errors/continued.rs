@@ -3,6 +3,7 @@
 
 use super::poison;
 use super::usage::{OperandUse, without_condition};
+use flambeau_analysis::calls::callee;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{AliasDb, Analyses, ResultShapes};
 use flambeau_exec::reference::{ErrorPolicy, PolicyResult};
@@ -167,8 +168,8 @@ impl ContinuedRun {
     }
 
     fn callee(&self, graph: &Graph, call: NodeId) -> Option<Arc<Graph>> {
-        let IValue::Function(name) = graph.constant(graph.operand(call, 0))? else { return None };
-        Some(Arc::clone(&self.unit.as_ref()?.function(name)?.graph))
+        let unit = self.unit.as_ref()?;
+        Some(Arc::clone(&unit.function(callee(graph, call, unit)?)?.graph))
     }
 
     fn mark_poison(&mut self, value: IValue, causes: &BTreeSet<ErrorId>) {

@@ -4,8 +4,9 @@ use super::allowed_observations;
 use crate::case::Case;
 use crate::observe::Observation;
 use crate::selftest::session;
+use flambeau_ir::attr::names;
 use flambeau_ir::text::parse_graph;
-use flambeau_ir::{IValue, Source};
+use flambeau_ir::{IValue, NodeId, Prim, Source};
 use flambeau_tensor::Tensor;
 
 /// Returns the distinct ways in which a failing program on a vector of two elements may end: messages of errors, `ok`
@@ -50,6 +51,47 @@ fn an_unread_write_may_lose_its_error() {
     assert_eq!(ends(text), ["ok"]);
     assert_eq!(ends(&text.replace("return (%x)", "return (%y)")), [""; 0], "the memory is a result's");
     assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
+}
+
+/// The unneeded errors of the program are more than all choices of them that are tried.
+#[test]
+fn the_errors_of_a_task_may_remain_without_those_of_the_program() {
+    let dead: String = (0..6).map(|i| format!("  %d{i} : Tensor = aten::mm(%x, %x)\n")).collect();
+    let text = format!(
+        "graph(%x : Tensor):
+{dead}  %f : Future[Tensor] = prim::fork_0(%x)
+  %g : Future[Tensor] = prim::fork_1(%x)
+  %one : int = prim::Constant[value=1]()
+  return (%one)
+with prim::fork_0 = graph(%y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %z : Tensor = aten::mm(%y, %y)
+  %w : Tensor = aten::add_(%y, %one, %one)
+  return (%w)
+with prim::fork_1 = graph(%y : Tensor):
+  %one : int = prim::Constant[value=1]()
+  %z : Tensor = aten::mm(%y, %y)
+  %w : Tensor = aten::add_(%y, %one, %one)
+  return (%w)
+"
+    );
+    // The first element of the argument, which each task increments unless it fails before.
+    let firsts = |text: &str| {
+        let session = session();
+        let mut graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
+        let forks: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Fork)).collect();
+        // Tasks of one function have the same graph.
+        let body = graph.attr(forks[0], names::subgraph()).unwrap().clone();
+        graph.edit().set_attr(forks[1], names::subgraph(), body);
+        let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+        let seen = allowed_observations(&Case::new(graph, vec![input])).observations;
+        let ok = seen.into_iter().filter(|seen| seen.end.is_ok());
+        ok.map(|seen| seen.inputs[0].as_tensor().unwrap().to_vec::<f32>().unwrap()[0]).collect::<Vec<f32>>()
+    };
+    let seen = firsts(&text);
+    assert!([1.0, 2.0, 3.0].iter().all(|first| seen.contains(first)), "{seen:?}");
+    let needed = firsts(&text.replace("(%one)\nwith prim::fork_0", "(%d5)\nwith prim::fork_0"));
+    assert!(needed.is_empty(), "{needed:?}");
 }
 
 #[test]

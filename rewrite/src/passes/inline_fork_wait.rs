@@ -8,7 +8,8 @@
 use super::inline::checks_arguments;
 use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, ValueId};
+use flambeau_analysis::calls::callee;
+use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, NodeId, Prim, ValueId};
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -107,16 +108,16 @@ fn subgraph(graph: &Graph, node: NodeId) -> Option<Vec<(&Graph, NodeId)>> {
 /// Returns the effects of nodes and all that they run: nested blocks, tasks, and called functions of the unit. They are
 /// unknown if these are more than [`MAX_NODES`].
 fn effects<'g>(unit: Option<&'g CompilationUnit>, mut pending: Vec<(&'g Graph, NodeId)>) -> Effects {
-    let callee = |graph: &Graph, call: NodeId| match graph.constant(graph.operand(call, 0))? {
-        IValue::Function(name) => Some(&*unit?.function(name)?.graph),
-        _ => None,
+    let called = |graph: &Graph, call: NodeId| {
+        let unit = unit?;
+        Some(&*unit.function(callee(graph, call, unit)?)?.graph)
     };
     let mut all = Effects::PURE;
     for _ in 0..MAX_NODES {
         let Some((graph, node)) = pending.pop() else { return all };
         pending.extend(graph.blocks(node).flat_map(|b| graph.nodes(b)).map(|n| (graph, n)));
         match graph.op(node).prim() {
-            Some(Prim::CallFunction) if let Some(body) = callee(graph, node) => {
+            Some(Prim::CallFunction | Prim::CallMethod) if let Some(body) = called(graph, node) => {
                 pending.extend(body.nodes(body.root()).map(|n| (body, n)));
             }
             Some(prim @ Prim::Fork) => {
