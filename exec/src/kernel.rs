@@ -47,7 +47,7 @@ impl Kernel {
         Kernel::new(move |cx| intrinsic.run(cx))
     }
 
-    /// Returns a kernel that reports a panic as an error ([`Fault::Misuse`]) instead of unwinding the machine. For
+    /// Returns a kernel that reports a panic as an error ([`Fault::Misuse`](crate::Fault::Misuse)) instead of unwinding the machine. For
     /// kernels of embedders; with `panic = "abort"` a panic still ends the process.
     #[must_use]
     pub fn catching_panics(self) -> Self {

@@ -12,7 +12,7 @@ pub struct ExecutorSettings {
     pub profiled_runs: u32,
     /// Maximum number of plans of a function.
     pub max_plans: usize,
-    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentSpec`].
+    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentSpec`](crate::ArgumentSpec).
     pub max_kinds: usize,
     /// Maximum number of plans and continuations that are compiled for one function in its lifetime.
     pub max_compilations: u32,

@@ -2,7 +2,7 @@
 //!
 //! A file names values, and an FX graph names nodes. A node with several results is one node of its own and a `getitem` node
 //! per result, a subgraph is a `get_attr` node before its use, and arguments are split into positional and keyword
-//! arguments. [`FxGraph::build`] makes these explicit for the printer and the verifier, which follow PyTorch's definitions.
+//! arguments. [`FxGraph`] makes these explicit for the printer and the verifier, which follow PyTorch's definitions.
 //!
 //! The arguments of operators before schema 8.8 do not state how they are passed: that follows from the operator's schema,
 //! so the registry is asked for it. Nested graphs are bounded by the reader, so the construction may recurse.

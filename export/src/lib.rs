@@ -7,7 +7,7 @@
 //! * [`expr`] has the symbolic expressions of sizes and scalars, [`tree`] the structure of nested inputs and outputs;
 //! * [`model`] has the content of a program as plain data, for every schema version;
 //! * [`container`] finds the records of a file in each layout, and [`read`] builds the model from them;
-//! * [`print`] writes the texts that PyTorch prints for a program;
+//! * [`mod@print`] writes the texts that PyTorch prints for a program;
 //! * [`verify`] checks the rules of exported programs;
 //! * [`call`] checks the arguments of a call and builds its result;
 //! * [`lower`] builds a graph of the IR from a model;

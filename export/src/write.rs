@@ -133,7 +133,7 @@ pub fn write<W: Write>(
 /// Writes a program to the file at `path`, which is replaced atomically.
 ///
 /// # Errors
-/// As [`write`]; `path` is then unchanged.
+/// As [`fn@write`]; `path` is then unchanged.
 pub fn write_file(
     program: &ProgramModel,
     version: FileVersion,

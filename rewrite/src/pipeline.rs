@@ -316,7 +316,7 @@ impl Pipeline {
     }
 
     /// Returns prefixes of the messages of errors that a pass may remove. See
-    /// [`Pass::removed_errors`](crate::pass::Pass::removed_errors).
+    /// [`Pass::removed_errors`].
     pub fn removed_errors(&self) -> impl Iterator<Item = &'static str> + '_ {
         let of = |pass: &dyn DynPass| {
             let schedule = pass.schedule();

@@ -13,7 +13,7 @@
 //!   anything reachable;
 //! - constants that share a storage are one memory, at any depth of containers. A constant may be a tensor that existed
 //!   outside before the run (an input, an attribute), so writes to either count for both, unless the constant is owned
-//!   ([`ConstantOwner`](crate::ConstantOwner)). A constant is never memory created during the run;
+//!   ([`ConstantOwner`]). A constant is never memory created during the run;
 //! - a constant that is reachable from outside after a run (returned, stored) counts as written;
 //! - if a tensor gets the storage of another one (`set_`), everything that either may be is one memory.
 //!

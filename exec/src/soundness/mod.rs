@@ -4,7 +4,7 @@
 //! A rule is sound if every result of a call is covered by the fact predicted for it, whichever part of the operands'
 //! facts the rule received ([`flambeau_analysis::shape::Valuation`] has the definition). A rule is total if it accepts
 //! arbitrary facts without a panic. [`try_facts`] tests both for every operator of a registry, with arguments from the
-//! operator's `Sample`; operators of an extension are tested like the standard ones. [`watch`] tests the soundness of
+//! operator's `Sample`; operators of an extension are tested like the standard ones. [`fn@watch`] tests the soundness of
 //! the facts of a program.
 //!
 //! [`Shapes`]: flambeau_analysis::shape::Shapes

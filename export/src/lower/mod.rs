@@ -2,7 +2,7 @@
 //!
 //! Every node of the model becomes a call of the operator that its target names; the registry's schema gives the order of
 //! the parameters and the defaults. Python functions on symbolic numbers and the few operators that control flow needs are
-//! found by facets ([`PythonFunction`](flambeau_ir::PythonFunction), [`LoweringRole`](flambeau_ir::LoweringRole)), so this crate names no
+//! found by facets ([`PythonFunction`], [`LoweringRole`]), so this crate names no
 //! operator. Higher-order operators become `prim::If` and `prim::Loop`, or their subgraph is inlined. A subgraph sees only
 //! its operands, so each has a table of names of its own.
 //!

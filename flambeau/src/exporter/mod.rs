@@ -9,7 +9,7 @@
 //!
 //! * [`tracer`] runs the program; it is an evaluator like `flambeau_exec::reference`, with a hook at every node ([`classes`]:
 //!   which operators are recorded; [`numbers`]: those on symbolic numbers);
-//! * [`record`] has the graph so far and the name of each tensor in it, by identity;
+//! * [`mod@record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
 //! * [`retrace`] compares the recordings of two examples;
 //! * [`branch`] makes `cond` of branches on symbolic conditions;

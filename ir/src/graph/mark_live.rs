@@ -46,7 +46,7 @@ impl LiveNodes {
 
 /// The marking algorithm; see the module's documentation.
 ///
-/// Call [`visit_node`](MarkLive::consider) once for each node, then [`propagate`](MarkLive::propagate), then read the result.
+/// Call [`visit_node`](MarkLive::visit_node) once for each node, then [`propagate`](MarkLive::propagate), then read the result.
 #[derive(Debug)]
 pub struct MarkLive<'g> {
     graph: &'g Graph,
