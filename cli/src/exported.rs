@@ -40,7 +40,7 @@ pub(crate) fn model(args: &ProgramArgs, session: &Session, weights: bool) -> Res
         let found = args.is_archive_file()? && is_exported_file(path, &options.archive).map_err(failed)?;
         found.then(|| read_file(path, &options))
     };
-    Ok(read.transpose().map_err(failed)?)
+    read.transpose().map_err(failed)
 }
 
 /// Prints an exported program in a form. The form `Ir` needs the weights.

@@ -24,6 +24,9 @@ pub fn fuzz_program(data: &[u8], registry: &Arc<Registry>) -> bool {
 }
 
 /// Verifies and prints a program and lowers it. Returns true if it is valid.
+///
+/// # Panics
+/// Panics if a valid program cannot be printed, which is a defect that fuzzing must find.
 pub fn use_program(program: &ProgramModel, registry: &Arc<Registry>) -> bool {
     /// Number of violations that are listed.
     const LISTED: usize = 16;

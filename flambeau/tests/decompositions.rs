@@ -1,4 +1,5 @@
 //! Tests of the decomposition of exported programs.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::OutputSpec;

@@ -1,4 +1,5 @@
 //! Exported programs through the library: calls, state, gradients, saving.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::{FileVersion, ValueMeta};
 use flambeau::{Execution, ExportedProgram, IValue, Session, Tensor};

@@ -1,4 +1,5 @@
 //! Tests of the export of functions and modules to exported programs.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::{Argument, InputSpec, OutputSpec};
@@ -357,10 +358,12 @@ fn buffers_are_updated() {
         session.load_exported(concat!(env!("CARGO_MANIFEST_DIR"), "/../export/tests/data/layers.pt2"));
     let module = program.unwrap().to_module().unwrap();
     let x = counted(2, 3);
-    let exported = ExportedProgram::from_entry(&module.entry("forward").unwrap(), &[x.clone()], &[]).unwrap();
+    let exported =
+        ExportedProgram::from_entry(&module.entry("forward").unwrap(), std::slice::from_ref(&x), &[])
+            .unwrap();
     let count = |program: &ExportedProgram| program.tensor("count").unwrap().item().unwrap().to_i64();
     let before = count(&exported);
-    exported.call(&[x.clone()], &[]).unwrap();
+    exported.call(std::slice::from_ref(&x), &[]).unwrap();
     exported.call(&[x], &[]).unwrap();
     assert_eq!(count(&exported), before + 2);
 }

@@ -643,6 +643,7 @@ mod tests {
     fn lent_memory_is_written_in_place_and_never_moves() {
         #[repr(align(16))]
         struct Aligned(#[expect(dead_code, reason = "read through its address")] [u8; 32]);
+        #[expect(clippy::arc_with_non_send_sync, reason = "the test has one thread")]
         let owner = Arc::new(UnsafeCell::new(Aligned([1; 32])));
         struct Owner(#[expect(dead_code, reason = "keeps the memory alive")] Arc<UnsafeCell<Aligned>>);
         // SAFETY: the test has one thread.

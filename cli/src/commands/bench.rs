@@ -76,7 +76,7 @@ pub(crate) fn time(seconds: f64, mut f: impl FnMut() -> Result<()>) -> Result<Ti
 /// Parses a time in seconds.
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds >= 0.0 && seconds <= MAX_SECONDS => Ok(seconds),
+        Ok(seconds) if (0.0..=MAX_SECONDS).contains(&seconds) => Ok(seconds),
         _ => Err(format!("expected a number of seconds from 0 to {MAX_SECONDS}")),
     }
 }

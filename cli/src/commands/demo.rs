@@ -25,7 +25,7 @@ pub(crate) fn run(setup: Setup) -> Result<()> {
     let options = setup.print;
     let session = setup.session()?;
     title("source")?;
-    output::line(&SOURCE)?;
+    output::line(SOURCE)?;
 
     let program = session.compile_source(SOURCE, "lstm_cell.py")?;
     let entry = program.entry("lstm_cell")?;

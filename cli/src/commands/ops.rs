@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         if args.json {
             rows.push(serde_json::json!({"schema": schema.to_string(), "doc": doc, "facets": facets}));
         } else {
-            output::line(&schema)?;
+            output::line(schema)?;
             if !doc.is_empty() {
                 output::line(format_args!("    {doc}"))?;
             }

@@ -121,7 +121,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let report =
         manager.run_with(&mut graph, &pipeline, &mut Analyses::new(), &mut control).map_err(|error| {
             if let Some(text) = &error.reproducer {
-                output::error_line(&text);
+                output::error_line(text);
             }
             Error::new(error.error.fault, "P0001", error.to_string())
         })?;

@@ -40,7 +40,7 @@ fn inputs(n: u32) -> String {
     let values: Vec<String> = (0..8).map(|i| i.to_string()).collect();
     let tensor =
         format!(r#"{{"t": "tensor", "dtype": "float32", "shape": [4, 2], "data": [{}]}}"#, values.join(","));
-    file("narrows", &format!("n{n}.json"), &format!(r#"[{tensor}, {{"t": "int", "v": {n}}}]"#))
+    file("narrows", &format!("n{n}.json"), format!(r#"[{tensor}, {{"t": "int", "v": {n}}}]"#))
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn plans_are_saved_and_used() {
     assert!(saved.contains("flambeau-plans-1"), "{saved}");
     assert_eq!(accepted(&["run", &f, "--inputs", &inputs(2), "--plans", &plans]), first);
     assert_eq!(std::fs::read_to_string(&plans).expect("written again"), saved);
-    let other = file("narrows", "g.py", &NARROWS.replace("* 2", "* 3"));
+    let other = file("narrows", "g.py", NARROWS.replace("* 2", "* 3"));
     let ran = run(&["run", &other, "--inputs", &inputs(2), "--plans", &plans]);
     assert!(ran.err.contains("are not used: `program`"), "{}", ran.err);
     let broken = file("narrows", "broken.json", "{");

@@ -397,7 +397,7 @@ impl TaskQueue {
 
     /// Whether a forced interleaving suspends the current task.
     fn draws_suspension(&self) -> bool {
-        self.ready.lock().random.as_mut().is_some_and(|state| next_random(state) % 2 == 0)
+        self.ready.lock().random.as_mut().is_some_and(|state| next_random(state).is_multiple_of(2))
     }
 
     /// Runs tasks on a thread of the pool until none is ready.

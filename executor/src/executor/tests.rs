@@ -132,9 +132,9 @@ fn expected_calls_bind_once_and_others_again() {
     };
     let (int, float) = (IValue::Int(7), IValue::Float(7.0));
     let enabled = Host::new().grad_enabled();
-    assert_eq!(expected(&[int.clone()], enabled).unwrap(), Some(7));
-    assert_eq!(expected(&[int.clone()], !enabled).unwrap(), None);
-    assert_eq!(expected(&[float.clone()], enabled).unwrap(), None);
+    assert_eq!(expected(std::slice::from_ref(&int), enabled).unwrap(), Some(7));
+    assert_eq!(expected(std::slice::from_ref(&int), !enabled).unwrap(), None);
+    assert_eq!(expected(std::slice::from_ref(&float), enabled).unwrap(), None);
     assert_eq!(expected(&[], enabled).unwrap(), None);
     assert_eq!(expected(&[int.clone(), int.clone()], enabled).unwrap(), None);
     assert!(expected(&[int.clone(), float.clone(), float], enabled).is_err());

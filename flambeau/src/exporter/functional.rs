@@ -341,12 +341,12 @@ impl Tracer<'_> {
     fn converted_to(&mut self, target: &Tensor, value: &Tensor) -> Res<Tensor> {
         match value.dtype() == target.dtype() {
             true => Ok(value.clone()),
-            false => self.to_dtype(value, target.dtype()),
+            false => self.record_cast(value, target.dtype()),
         }
     }
 
     /// Records the conversion of a tensor to another dtype.
-    pub(super) fn to_dtype(&mut self, tensor: &Tensor, dtype: DType) -> Res<Tensor> {
+    pub(super) fn record_cast(&mut self, tensor: &Tensor, dtype: DType) -> Res<Tensor> {
         let registry = Arc::clone(self.recorder.registry());
         let op = registry.lookup("aten::_to_copy");
         let op = op.ok_or_else(|| refused("`aten::_to_copy` is not registered"))?;

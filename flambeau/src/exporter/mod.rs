@@ -319,7 +319,7 @@ fn finish(
     let parts = recorder.finish(specs.iter().map(output_argument).collect());
     let mut graph = parts.graph;
     let mut signature = Signature::default();
-    let user = user.into_iter().map(|(arg, spec)| (arg, spec));
+    let user = user.into_iter();
     for (arg, spec) in parts.inputs.into_iter().chain(user) {
         graph.inputs.push(arg);
         signature.inputs.push(spec);

@@ -11,7 +11,7 @@
 //! another storage is the same in every call, so it is a constant.
 
 use super::aliases::Aliases;
-use super::sizes::Sizes;
+use super::sizes::{Sizes, SymbolicCall};
 use super::state::State;
 use super::symbolic::Symbolic;
 use super::{DynamicSize, Res, copied, refused};
@@ -506,8 +506,8 @@ impl Recorder {
         let lists: Vec<Option<Vec<Option<Dim>>>> =
             operands.iter().map(|value| self.symbols_of(value).map(dims)).collect();
         let registry = Arc::clone(&self.registry);
-        let (exprs, unbacked) = (&mut self.exprs, &mut self.unbacked);
-        self.sizes.infer(&registry, op, operands, &numbers, &lists, results, exprs, unbacked)
+        let call = SymbolicCall { op, operands, numbers, lists, results };
+        self.sizes.infer(&registry, &call, &mut self.exprs, &mut self.unbacked)
     }
 
     fn element(&mut self, tensor: &Tensor) -> Res<String> {

@@ -79,6 +79,17 @@ pub(super) enum Compare {
     Ge,
 }
 
+/// A call of an operator, with its results.
+pub(super) struct SymbolicCall<'c> {
+    pub(super) op: OpId,
+    pub(super) operands: &'c [IValue],
+    /// The symbolic integers among the operands.
+    pub(super) numbers: Vec<Option<Dim>>,
+    /// The symbolic integers in lists among the operands.
+    pub(super) lists: Vec<Option<Vec<Option<Dim>>>>,
+    pub(super) results: &'c [IValue],
+}
+
 /// The result of evaluating a condition on sizes during tracing.
 pub(super) enum GuardResult {
     /// It holds, or does not, for all values of the symbols.
@@ -498,19 +509,15 @@ impl Sizes {
         found
     }
 
-    /// Sets the symbolic sizes of the results of an operator by its shape rule. `numbers` has the symbolic integers among
-    /// the operands, `lists` those in lists.
+    /// Sets the symbolic sizes of the results of a call by the shape rule of its operator.
     pub(super) fn infer(
         &mut self,
         registry: &Registry,
-        op: OpId,
-        operands: &[IValue],
-        numbers: &[Option<Dim>],
-        lists: &[Option<Vec<Option<Dim>>>],
-        results: &[IValue],
+        call: &SymbolicCall<'_>,
         exprs: &mut Exprs,
         unbacked: &mut usize,
     ) -> Res<()> {
+        let &SymbolicCall { op, operands, ref numbers, ref lists, results } = call;
         let by_contents = sized_by_contents(registry.schema(op), operands);
         let is_plain = numbers.iter().all(Option::is_none) && lists.iter().all(Option::is_none);
         if !by_contents && is_plain && !operands.iter().any(|value| self.is_symbolic(value)) {

@@ -95,7 +95,7 @@ impl Modes {
             match step {
                 WalkStep::Enter(block) => entered.push((block, enabled)),
                 WalkStep::Leave(block) => {
-                    let before = entered.pop().map_or(true, |(_, before)| before);
+                    let before = entered.pop().is_none_or(|(_, before)| before);
                     if before != enabled {
                         let what = "a block ends in another state of recording than it begins";
                         return Err(NotDifferentiable::at(graph, graph.ret(block), what));

@@ -121,10 +121,10 @@ fn effects<'g>(unit: Option<&'g CompilationUnit>, mut pending: Vec<(&'g Graph, N
                 pending.extend(body.nodes(body.root()).map(|n| (body, n)));
             }
             Some(prim @ Prim::Fork) => {
-                all = all | prim.effects();
+                all |= prim.effects();
                 pending.extend(subgraph(graph, node).unwrap_or_default());
             }
-            _ => all = all | graph.effects(node),
+            _ => all |= graph.effects(node),
         }
     }
     Effects::UNKNOWN

@@ -444,11 +444,8 @@ fn dots<T: Multiply, const LANES: usize, const N: usize>(
     to: &mut [TailLanes<T>],
 ) {
     let lanes = lane_sums::<T, LANES, N>(a, b, first);
-    for n in 0..N {
-        let TailLanes(few) = &mut to[n];
-        for l in 0..LANES {
-            few[l] = lanes[n][l];
-        }
+    for (TailLanes(few), lanes) in to[..N].iter_mut().zip(&lanes) {
+        few[..LANES].copy_from_slice(lanes);
     }
 }
 
@@ -460,10 +457,8 @@ fn lane_sums<T: Multiply, const LANES: usize, const N: usize>(
     first: usize,
 ) -> [[T; LANES]; N] {
     let a = a.as_chunks::<LANES>().0;
-    let mut columns = [a; N];
-    for n in 0..N {
-        columns[n] = &b.column(first + n).as_chunks::<LANES>().0[..a.len()];
-    }
+    let columns: [&[[T; LANES]]; N] =
+        std::array::from_fn(|n| &b.column(first + n).as_chunks::<LANES>().0[..a.len()]);
     let mut lanes = [[T::ZERO; LANES]; N];
     for k in 0..a.len() {
         for n in 0..N {

@@ -219,7 +219,7 @@ impl Decomposition<'_> {
                         && tensor.dtype() != wanted
                         && tensor.dtype() != DType::F64 =>
                 {
-                    IValue::Tensor(self.tracer.to_dtype(tensor, wanted)?)
+                    IValue::Tensor(self.tracer.record_cast(tensor, wanted)?)
                 }
                 _ => operand,
             });
