@@ -304,6 +304,7 @@ impl Tracer<'_> {
         }
         // A root that has not been used is a constant, and gets its name before it is written.
         self.recorder.name_of(&root)?;
+        self.recorder.before_write(&root)?;
         let (name, own) = (self.recorder.name_of(&content)?, self.recorder.name_of(&value)?);
         target.copy_(&value).map_err(KernelError::from)?;
         self.recorder.written(&root, name, target, own);
