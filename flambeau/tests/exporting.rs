@@ -266,6 +266,10 @@ const LOOPS: &[(&str, usize)] = &[
         1,
     ),
     ("x.mul_(1)\n    while bool(x.sum() < 20):\n        x += 1\n    return x", 1),
+    (
+        "for i in range(10):\n        if bool(x[0] < i):\n            return x * i, i, (x, 2)\n    return x, 0, (x, 1)",
+        1,
+    ),
     ("i = 0\n    while i < 3:\n        x = x * 2\n        i += 1\n    return x", 0),
     (
         "t = x\n    for i in range(int(x[0])):\n        if bool(t[1] > 3):\n            t = t - 2\n            x[0] += 1\n        else:\n            t = t + 1\n    return t, x",

@@ -106,12 +106,13 @@ impl Leaves {
 
     /// Expands two values to one structure.
     pub(super) fn aligned(a: &Leaves, b: &Leaves, place: &str) -> Res<(Leaves, Leaves)> {
-        let pair = a.expanded(b).zip(b.expanded(a));
-        pair.ok_or_else(|| {
+        let first = a.expanded(b).unwrap_or_else(|| a.clone());
+        let second = b.expanded(&first).ok_or_else(|| {
             refused(format!(
                 "{place} on a value that is only known in the call has values of different structures"
             ))
-        })
+        })?;
+        Ok((first, second))
     }
 }
 

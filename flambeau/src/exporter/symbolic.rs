@@ -202,6 +202,14 @@ impl Recorder {
             return Ok(Computed::Unknown);
         };
         let symbol_at = |i: usize| symbols.get(i).and_then(Option::as_ref);
+        let logical = match last_part(target) {
+            "and_" if value.is_bool() => Some("aten::logical_and"),
+            "or_" if value.is_bool() => Some("aten::logical_or"),
+            _ => None,
+        };
+        if let (Some(op), [a, b]) = (logical, operands) {
+            return self.logical(op, [(a, symbol_at(0)), (b, symbol_at(1))], value);
+        }
         let dims: Option<Vec<Dim>> = operands
             .iter()
             .enumerate()
@@ -254,6 +262,24 @@ impl Recorder {
         Ok(Computed::Number(made))
     }
 
+    /// Records a logical operator on truth values as one on tensors: PyTorch reads no such operator on symbolic ones.
+    fn logical(
+        &mut self,
+        op: &str,
+        operands: [(&IValue, Option<&Symbolic>); 2],
+        value: &IValue,
+    ) -> Res<Computed> {
+        let mut inputs = Vec::with_capacity(2);
+        for (name, (operand_value, symbol)) in ["self", "other"].into_iter().zip(operands) {
+            let tensor = self.number_tensor(operand_value, symbol)?;
+            inputs.push(operand(name, Argument::Tensor(self.name_of(&tensor)?)));
+        }
+        let made = self.leaf_tensor(&Leaf { value: value.clone(), symbol: None })?;
+        self.call(op, inputs, &made)?;
+        self.mark_varying(&made);
+        Ok(Computed::Number(self.item(&made, value)?))
+    }
+
     fn number_expr(&mut self, value: &IValue) -> Res<ExprId> {
         let made = match value {
             IValue::Int(n) => Ok(self.exprs.int(*n)),
@@ -289,8 +315,6 @@ impl Recorder {
             ("_operator.le", _) => Func::Le,
             ("_operator.gt", _) => Func::Gt,
             ("_operator.ge", _) => Func::Ge,
-            ("_operator.and_", IValue::Bool(_)) => Func::And,
-            ("_operator.or_", IValue::Bool(_)) => Func::Or,
             ("_operator.not_" | "torch.sym_not", IValue::Bool(_)) => Func::Not,
             ("torch.sym_float", _) => Func::ToFloat,
             ("math.trunc" | "torch.sym_int", _) => Func::TruncToInt,

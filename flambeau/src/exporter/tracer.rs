@@ -250,6 +250,10 @@ impl<'w> Tracer<'w> {
             Prim::SetAttr if is_symbolic => {
                 return Err(refused("an attribute is set to a number that is only known in the call"));
             }
+            // `self.x += y` on a tensor sets the attribute to the tensor that it has.
+            Prim::SetAttr if is_set_to(self.callees, graph, node, &args) => {
+                return self.set(graph, node, Vec::new(), &[]);
+            }
             Prim::SetAttr => self.recorder.check_change("prim::SetAttr", &args[0])?,
             Prim::ToList if args.iter().any(|value| self.varies(value)) => {
                 return Err(refused("`tolist` reads a tensor that depends on the arguments of the call"));
@@ -720,6 +724,14 @@ pub(super) fn needs_value(operator: &str) -> Stop {
 
 fn first(graph: &Graph, block: BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
+}
+
+/// Returns whether an attribute already has the value that a node gives it.
+fn is_set_to(callees: &CompilationUnit, graph: &Graph, node: NodeId, args: &[IValue]) -> bool {
+    let [IValue::Object(object), value] = args else { return false };
+    let name = resolve::name_attr(graph, node).ok();
+    let slot = name.and_then(|name| flambeau_exec::Callees::slot(callees, object.class(), name));
+    slot.is_some_and(|slot| object.get(slot).is_same(value))
 }
 
 fn truth(value: &IValue) -> Result<bool, KernelError> {
