@@ -186,7 +186,7 @@ impl Vm {
         let SiteOp::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
         forked.concurrent
             && (self.tasks.seed.is_some() || threads::count() > 1)
-            && host.is_plain()
+            && host.is_unobserved()
             && self.frames.len() + 1 < host.max_depth()
             && self
                 .tasks
