@@ -256,6 +256,40 @@ fn weights_without_elements_are_limited() {
     assert_eq!(error.code(), ExportCode::Limit);
 }
 
+/// A record that is an archive itself shares the budget of the file for inflated bytes: one budget per archive would multiply.
+#[test]
+fn archives_within_a_file_share_its_budget() {
+    use flambeau_archive::ArchiveLimits;
+    use flambeau_archive::zip::{ZipReader, ZipWriter};
+
+    let all = records(recorded("layers").bytes);
+    let mut outer = ZipWriter::flat(Vec::new());
+    let mut largest = 0;
+    for (name, bytes) in &all {
+        let Ok(inner) = ZipReader::open(bytes, &ArchiveLimits::default()) else {
+            outer.store(name, bytes).expect("the memory suffices");
+            continue;
+        };
+        let mut zip = ZipWriter::new(Vec::new(), "archive");
+        for record in inner.records() {
+            let content = inner.read(record).expect("whole");
+            largest = largest.max(content.len());
+            zip.deflate(record.name(), &content).expect("the memory suffices");
+        }
+        outer.deflate(name, &zip.finish().expect("the memory suffices")).expect("the memory suffices");
+    }
+    let bytes = outer.finish().expect("the memory suffices");
+    let read_within = |inflated_bytes: u64| {
+        let mut options = ReadOptions::default();
+        (options.archive.inflated_bytes, options.archive.inflated_per_byte) = (inflated_bytes, 0);
+        read(&bytes, &options).map_err(|e| e.code().as_str())
+    };
+    assert!(read_within(1 << 20).is_ok());
+    // Enough for each archive by itself, and not for all together.
+    let error = read_within(largest as u64 * 2).err();
+    assert_eq!(error, Some("A0090"));
+}
+
 #[test]
 fn another_format_version_or_schema_is_refused() {
     for (name, content, code) in
