@@ -188,7 +188,14 @@ impl<'c, 'a> RawTensors<'c, 'a> {
         let limits = &container.archive_limits;
         let storages = TensorLoader::new(&container.zip, folder, ByteOrder::Little, mapping, limits);
         let zero_bytes_left = container.limits.zero_bytes;
-        RawTensors { container, folder, storages, zeros: BTreeMap::new(), zero_bytes_left, pickled: BTreeMap::new() }
+        RawTensors {
+            container,
+            folder,
+            storages,
+            zeros: BTreeMap::new(),
+            zero_bytes_left,
+            pickled: BTreeMap::new(),
+        }
     }
 
     fn tensor(&mut self, row: &Row) -> Res<Tensor> {

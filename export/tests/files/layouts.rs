@@ -275,7 +275,8 @@ fn archives_within_a_file_share_its_budget() {
     let deflated = deflated.finish().expect("the memory suffices");
     // The weights are the constants, too.
     let is_state = |name: &str| name == "serialized_state_dict.pt" || name == "serialized_constants.pt";
-    let parts = all.iter().map(|(name, bytes)| (name.as_str(), if is_state(name) { &deflated } else { bytes }));
+    let parts =
+        all.iter().map(|(name, bytes)| (name.as_str(), if is_state(name) { &deflated } else { bytes }));
     let bytes = container("", parts.map(|(name, bytes)| (name, bytes.as_slice())));
     let code_within = |inflated_bytes: u64| {
         let mut options = ReadOptions::default();
