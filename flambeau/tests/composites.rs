@@ -64,6 +64,21 @@ const CALLS: &[(&str, &str)] = &[
     ("torch.nn.functional.poisson_nll_loss(x, y * y, full=True)", "poisson_nll_loss"),
     ("torch.bilinear(x, y, torch.ones([4, 3, 3]), torch.arange(4.0))", "bilinear"),
     ("torch._weight_norm(x, y[:, :1], 0)", "_weight_norm norm_except_dim"),
+    ("torch.nn.functional.interpolate(x.unsqueeze(0), 7, mode='linear')", "upsample_linear1d"),
+    (
+        "torch.nn.functional.interpolate(x.view(1, 1, 2, 3), scale_factor=2.5, mode='bilinear')",
+        "upsample_bilinear2d",
+    ),
+    (
+        "torch.nn.functional.interpolate(x.view(1, 1, 2, 3), [1, 5], mode='bilinear', align_corners=True)",
+        "upsample_bilinear2d",
+    ),
+    (
+        "torch.nn.functional.interpolate(x.view(1, 1, 1, 2, 3), [2, 3, 4], mode='trilinear')",
+        "upsample_trilinear3d",
+    ),
+    ("torch.sgn(x) + torch.cartesian_prod([v, v]).sum()", "sgn cartesian_prod"),
+    ("torch._safe_softmax(torch.log(x.relu() - 0.0), 1)", "_safe_softmax"),
     ("torch.negative(x) + torch.absolute(y) + torch.subtract(x, v)", "negative absolute subtract"),
 ];
 
@@ -112,4 +127,39 @@ fn composed_operators_are_decomposed() {
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Sizes that vary stay symbolic in decompositions.
+#[test]
+fn decompositions_hold_for_other_sizes() {
+    let session = Session::standard().unwrap();
+    let core = DecompositionTable::core_aten(&session).unwrap();
+    let source = "
+def f(x: Tensor):
+    y = torch.nn.functional.interpolate(x, [4, 4], mode='bilinear')
+    a = torch.tensor_split(x, 2, 3)[1]
+    b = torch.diff(x, dim=2).sum() + torch.kron(x[0, 0], x[0, 0]).sum()
+    c = torch.tensordot(x, x, [2, 3], [2, 3])
+    return y, a, b, c, torch.diag_embed(x[0, 0], 1)
+";
+    let image = |height: i64| {
+        let values = (0..height * 3).map(|i| i as f32 * 0.25 - 1.0).collect::<Vec<_>>();
+        IValue::Tensor(Tensor::from_vec(values, &[1, 1, height, 3]).unwrap())
+    };
+    let program = session.compile_source(source, "model.py").unwrap();
+    let entry = program.entry("f").unwrap();
+    let dynamic = vec!["x:2=height:2..64".parse().unwrap()];
+    let options = ExportOptions { in_place: true, dynamic };
+    let exported = ExportedProgram::from_entry_with(&entry, &[image(4)], &[], &options).unwrap();
+    let decomposed = exported.run_decompositions(&core).unwrap();
+    for height in [4, 2, 9] {
+        let args = [image(height)];
+        let (got, want) = (decomposed.call(&args, &[]).unwrap(), entry.call(&args, &[]).unwrap());
+        for (got, want) in got.as_tuple().unwrap().items().iter().zip(want.as_tuple().unwrap().items()) {
+            let (got, want) = (got.as_tensor().unwrap(), want.as_tensor().unwrap());
+            assert_eq!(got.sizes(), want.sizes());
+            let pairs = got.to_vec::<f32>().unwrap().into_iter().zip(want.to_vec::<f32>().unwrap());
+            pairs.for_each(|(a, b)| assert!((a - b).abs() <= 1e-4 * (1.0 + b.abs()), "{a} {b}"));
+        }
+    }
 }

@@ -533,3 +533,82 @@ def norm_except_dim(v: Tensor, pow: int, dim: int) -> Tensor:
 # replaces aten::_weight_norm
 def _weight_norm(v: Tensor, g: Tensor, dim: int) -> Tensor:
     return v * (g / torch.norm_except_dim(v, 2, dim))
+
+# Interpolation.
+
+# Linear interpolation along a dimension.
+def _interpolated(x: Tensor, dim: int, size: int, align_corners: bool, scale: Optional[float]) -> Tensor:
+    length = x.size(dim)
+    dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
+    index = torch.arange(0, size, 1, dtype=dtype, device=x.device)
+    if align_corners:
+        places = index * ((length - 1) / (size - 1)) if size != 1 else index * 0
+    else:
+        ratio = length / size if scale is None else 1.0 / scale
+        places = torch.clamp((index + 0.5) * ratio - 0.5, 0, None)
+    low = torch._to_copy(places, dtype=torch.int64)
+    high = torch.clamp(low + 1, None, length - 1)
+    weight = torch._to_copy(torch.clamp(places - low, 0, 1), dtype=x.dtype)
+    weight = weight.view([size] + [1 for i in range(x.dim() - 1 - dim)])
+    first, second = torch.index_select(x, dim, low), torch.index_select(x, dim, high)
+    return first + (second - first) * weight
+
+# Linear interpolation along all dimensions but the first two, the last one first.
+def _resampled(input: Tensor, sizes: List[int], align_corners: bool, scales: List[Optional[float]]) -> Tensor:
+    x = _wide(input)
+    for i in range(len(sizes)):
+        at = len(sizes) - 1 - i
+        x = _interpolated(x, at + 2, sizes[at], align_corners, scales[at])
+    return _narrow(x, input)
+
+# replaces aten::upsample_linear1d
+def upsample_linear1d(self: Tensor, output_size: List[int], align_corners: bool, scales: Optional[float]) -> Tensor:
+    return _resampled(self, output_size, align_corners, [scales])
+
+# replaces aten::upsample_linear1d.vec
+def upsample_linear1d_vec(input: Tensor, output_size: Optional[List[int]], align_corners: bool, scale_factors: Optional[List[float]]) -> Tensor:
+    return _resampled(input, _scaled(input, output_size, scale_factors), align_corners, [_scale(scale_factors, 0)])
+
+# replaces aten::upsample_bilinear2d
+def upsample_bilinear2d(self: Tensor, output_size: List[int], align_corners: bool, scales_h: Optional[float], scales_w: Optional[float]) -> Tensor:
+    if not self.is_floating_point():
+        return torch.upsample_bilinear2d(self, output_size, align_corners, scales_h, scales_w)
+    return _resampled(self, output_size, align_corners, [scales_h, scales_w])
+
+# replaces aten::upsample_bilinear2d.vec
+def upsample_bilinear2d_vec(input: Tensor, output_size: Optional[List[int]], align_corners: bool, scale_factors: Optional[List[float]]) -> Tensor:
+    sizes = _scaled(input, output_size, scale_factors)
+    return torch.upsample_bilinear2d(input, sizes, align_corners, _scale(scale_factors, 0), _scale(scale_factors, 1))
+
+# replaces aten::upsample_trilinear3d
+def upsample_trilinear3d(self: Tensor, output_size: List[int], align_corners: bool, scales_d: Optional[float], scales_h: Optional[float], scales_w: Optional[float]) -> Tensor:
+    return _resampled(self, output_size, align_corners, [scales_d, scales_h, scales_w])
+
+# replaces aten::upsample_trilinear3d.vec
+def upsample_trilinear3d_vec(input: Tensor, output_size: Optional[List[int]], align_corners: bool, scale_factors: Optional[List[float]]) -> Tensor:
+    sizes = _scaled(input, output_size, scale_factors)
+    scales = [_scale(scale_factors, 0), _scale(scale_factors, 1), _scale(scale_factors, 2)]
+    return _resampled(input, sizes, align_corners, scales)
+
+# Further rows.
+
+# replaces aten::sgn
+def sgn(self: Tensor) -> Tensor:
+    return torch.sgn(self) if self.is_complex() else torch.sign(self)
+
+# replaces aten::cartesian_prod
+def cartesian_prod(tensors: List[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = torch.meshgrid(tensors, indexing="ij")
+    return torch.stack([grid.reshape([_product(grid.size())]) for grid in grids], 1)
+
+# replaces aten::split_with_sizes_copy
+def split_with_sizes_copy(self: Tensor, split_sizes: List[int], dim: int) -> List[Tensor]:
+    return [torch.clone(part) for part in torch.split_with_sizes(self, split_sizes, dim)]
+
+# replaces aten::_safe_softmax
+def _safe_softmax(self: Tensor, dim: int, dtype: Optional[int]) -> Tensor:
+    result = torch.softmax(self, dim, dtype=dtype)
+    is_masked = torch.all(self == float("-inf"), dim, True)
+    return torch.where(is_masked, torch.full([], 0, dtype=result.dtype), result)
