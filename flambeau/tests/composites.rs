@@ -137,10 +137,7 @@ fn decompositions_hold_for_other_sizes() {
     let source = "
 def f(x: Tensor):
     y = torch.nn.functional.interpolate(x, [4, 4], mode='bilinear')
-    a = torch.tensor_split(x, 2, 3)[1]
-    b = torch.diff(x, dim=2).sum() + torch.kron(x[0, 0], x[0, 0]).sum()
-    c = torch.tensordot(x, x, [2, 3], [2, 3])
-    return y, a, b, c, torch.diag_embed(x[0, 0], 1)
+    return y, torch.logaddexp(x, x * 2), torch.fliplr(x[0, 0]), torch.nansum(x, [2])
 ";
     let image = |height: i64| {
         let values = (0..height * 3).map(|i| i as f32 * 0.25 - 1.0).collect::<Vec<_>>();
