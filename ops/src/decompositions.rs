@@ -8,4 +8,5 @@
 pub const FUNCTIONAL: &str = include_str!("decompositions/functional.py");
 
 /// Decompositions to the operators of core ATen.
-pub const CORE_ATEN: &str = include_str!("decompositions/core_aten.py");
+pub const CORE_ATEN: &str =
+    concat!(include_str!("decompositions/core_aten.py"), "\n", include_str!("decompositions/composites.py"));

@@ -148,6 +148,48 @@ class Kinds(nn.Module):
         return F.interpolate(y, scale_factor=2.0, mode="nearest"), z @ z, y[:, i], torch.arange(3, dtype=torch.float32)
 
 
+class Loops(nn.Module):
+    """Loops whose number of iterations depends on data: numbers, views, tuples and early exits in them."""
+
+    def forward(self, x, n):
+        y = x.clone()
+        v = y[0]
+        state = (x[0], 0.5)
+        k = 0
+        while bool(y.sum() < 20):
+            v += x[1].abs()
+            state = (state[0] + v, state[1] * 2)
+            k += 1
+        for i in range(int(n)):
+            for j in range(int(n) - i):
+                y = y * 0.5 + j
+            if bool(y.sum() > 100):
+                break
+            y = y + i
+        return y, state, k
+
+
+class Search(nn.Module):
+    """A loop that returns, and buffers that are written in branches and loops."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(2))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            self.seen[0] += x[0]
+            self.count += 1
+        else:
+            self.seen.mul_(2)
+        for i in range(10):
+            self.count += 1
+            if bool(x[0] < i):
+                return x * i, self.seen + 1
+        return x, self.seen
+
+
 def modules():
     torch.manual_seed(0)
     image, words = torch.rand(2, 3, 8, 8), torch.randint(0, 10, (2, 5))
@@ -170,6 +212,10 @@ def modules():
     yield "numbers", torch.jit.script(Numbers()), (torch.rand(4) - 0.5, n), (), (torch.rand(4) - 0.2, n + 2)
     image2 = torch.rand(5, 3, 8, 8)
     yield "batches", torch.jit.script(Convolutions().eval()), (image,), ("x:0=batch",), (image2,)
+    calls = [(torch.rand(2, 3), torch.tensor(n)) for n in (3, 0, 5)]
+    yield "loops", torch.jit.script(Loops()), calls[0], (), *calls[1:]
+    calls = [(torch.tensor(x),) for x in ([1.5, 2.0], [-1.0, 0.5], [30.0, 1.0])]
+    yield "search", torch.jit.script(Search()), calls[0], (), *calls[1:]
     yield "kinds", torch.jit.script(Kinds()), (torch.rand(1, 2, 2, 2),)
 
 
@@ -179,6 +225,16 @@ def leaves(value):
     if isinstance(value, (list, tuple)):
         return [leaf for item in value for leaf in leaves(item)]
     return [value]
+
+
+def repair(module):
+    """Makes lists of operands of `while_loop` tuples: torch 2.6 reads lists from files and requires tuples, its own files too."""
+    for graph_module in module.modules():
+        for node in getattr(graph_module, "graph", torch.fx.Graph()).nodes:
+            if "while_loop" in str(node.target) and node.op == "call_function":
+                node.args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in node.args)
+        if isinstance(graph_module, torch.fx.GraphModule):
+            graph_module.recompile()
 
 
 def compare(name, module, inputs, command, version, folder, dynamic=(), *others):
@@ -193,6 +249,7 @@ def compare(name, module, inputs, command, version, folder, dynamic=(), *others)
         return done.stderr.strip()
     program = torch.export.load(path + ".pt2")
     converted = program.module()
+    repair(converted)
     for inputs in (inputs, inputs, *others):
         wanted, found = leaves(module(*inputs)), leaves(converted(*inputs))
         if len(wanted) != len(found):

@@ -194,6 +194,19 @@ impl<'a> ZipReader<'a> {
         unpack(record, self.raw(record), &self.limits)
     }
 
+    /// Returns the limits for an archive that is a record of this one: what both inflate together counts as inflated by this
+    /// archive, once [`ZipReader::charge`] was called with the inner one.
+    pub fn inner_limits(&self) -> ArchiveLimits {
+        let allowed = self.limits.inflated_of(self.bytes.len());
+        let left = allowed.saturating_sub(self.inflated.load(Ordering::Relaxed));
+        ArchiveLimits { inflated_bytes: left, inflated_per_byte: 0, ..self.limits.clone() }
+    }
+
+    /// Counts what an archive within this one has inflated.
+    pub fn charge(&self, inner: &ZipReader<'_>) {
+        self.inflated.fetch_add(inner.inflated.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Copies a record as it is in the file, to be read after the archive is dropped. Its inflated size does not count
     /// towards the limit of the archive.
     pub fn detach(&self, record: &Record) -> DetachedRecord {

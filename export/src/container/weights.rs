@@ -84,8 +84,8 @@ fn saved<T>(
         _ => e.in_record(record),
     };
     let entry = container.zip.require(record)?;
-    let limits = &container.archive_limits;
     let bytes = container.zip.read(entry)?;
+    let limits = &container.zip.inner_limits();
     let shared = match &bytes {
         std::borrow::Cow::Borrowed(_) => container.mapping.as_ref().and_then(|m| m.part(entry.data_range())),
         std::borrow::Cow::Owned(_) => None,
@@ -94,7 +94,9 @@ fn saved<T>(
     let archive = Archive::open(bytes, limits).map_err(|e| within(e.into()))?;
     let pickle = archive.pickle("data.pkl").map_err(|e| within(e.into()))?;
     let mut made = TensorLoader::new(archive.zip(), "data", archive.byte_order(), shared.clone(), limits);
-    build(&pickle, pickle.root(), &mut made).map_err(|e| within(e.in_record("data.pkl")))
+    let built = build(&pickle, pickle.root(), &mut made).map_err(|e| within(e.in_record("data.pkl")));
+    container.zip.charge(archive.zip());
+    built
 }
 
 /// A row of a table of raw tensors.
@@ -176,6 +178,8 @@ struct RawTensors<'c, 'a> {
     /// Zeros in place of empty records, by record and size in bytes.
     zeros: BTreeMap<(String, usize), Storage>,
     zero_bytes_left: u64,
+    /// Tensors of pickled records: rows that name one record have one tensor.
+    pickled: BTreeMap<String, Tensor>,
 }
 
 impl<'c, 'a> RawTensors<'c, 'a> {
@@ -184,12 +188,23 @@ impl<'c, 'a> RawTensors<'c, 'a> {
         let limits = &container.archive_limits;
         let storages = TensorLoader::new(&container.zip, folder, ByteOrder::Little, mapping, limits);
         let zero_bytes_left = container.limits.zero_bytes;
-        RawTensors { container, folder, storages, zeros: BTreeMap::new(), zero_bytes_left }
+        RawTensors {
+            container,
+            folder,
+            storages,
+            zeros: BTreeMap::new(),
+            zero_bytes_left,
+            pickled: BTreeMap::new(),
+        }
     }
 
     fn tensor(&mut self, row: &Row) -> Res<Tensor> {
         if row.use_pickle {
+            if let Some(known) = self.pickled.get(&row.path_name) {
+                return Ok(known.clone());
+            }
             let tensor = saved_tensor(self.container, &format!("{}/{}", self.folder, row.path_name))?;
+            self.pickled.insert(row.path_name.clone(), tensor.clone());
             return Ok(tensor);
         }
         let missing = || ExportError::new(ExportCode::Field, "a raw tensor has no `tensor_meta`");

@@ -309,13 +309,18 @@ impl<'m> Writer<'m> {
             w.close();
             Ok(())
         })?;
+        // Without the flag PyTorch takes one result for a bare tensor.
+        let single = node.is_hop_single_tensor_return.or(is_higher_order.then_some(false));
         self.key(&mut members, "outputs");
-        self.list(&node.outputs, Self::argument)?;
+        match &node.outputs[..] {
+            [only] if is_higher_order && single == Some(false) => {
+                self.only_output(only, node.is_hop_single_tensor_return.is_some())?;
+            }
+            outputs => self.list(outputs, Self::argument)?,
+        }
         self.key(&mut members, "metadata");
         self.map(&node.metadata, |w, v| w.text(v))?;
         if self.minor >= since::KINDS {
-            // Without the flag PyTorch takes one result for a bare tensor.
-            let single = node.is_hop_single_tensor_return.or(is_higher_order.then_some(false));
             self.optional(&mut members, "is_hop_single_tensor_return", single, Self::bool)?;
         }
         if self.minor >= since::NAMES {
@@ -324,6 +329,21 @@ impl<'m> Writer<'m> {
         }
         self.close();
         Ok(())
+    }
+
+    /// Writes the only output of a node that returns a tuple. A tuple of one tensor is the tensor, where a flag says that it
+    /// is in a tuple, and else a list. A program of PyTorch 2.6 states no flag (`is_stated`), so its tensor stays as it is.
+    fn only_output(&mut self, output: &'m Argument, is_stated: bool) -> Res {
+        let has_flag = self.minor >= since::KINDS;
+        self.list([()], |w, ()| match output {
+            Argument::Tensors(names) if has_flag && names.len() == 1 => {
+                w.tagged("as_tensor", |w| w.named(&names[0]))
+            }
+            Argument::Tensor(name) if !has_flag && is_stated => {
+                w.tagged("as_tensors", |w| w.list([name], |w, name| w.named(name)))
+            }
+            other => w.argument(other),
+        })
     }
 
     fn tensor_meta(&mut self, meta: &TensorMeta) -> Res {

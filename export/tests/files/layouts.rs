@@ -256,6 +256,38 @@ fn weights_without_elements_are_limited() {
     assert_eq!(error.code(), ExportCode::Limit);
 }
 
+/// A record that is an archive itself shares the budget of the file for inflated bytes: one budget per archive would multiply.
+#[test]
+fn archives_within_a_file_share_its_budget() {
+    use flambeau_archive::ArchiveLimits;
+    use flambeau_archive::zip::{ZipReader, ZipWriter};
+
+    let all = records(recorded("layers").bytes);
+    let weights = all.iter().find(|(name, _)| name == "serialized_state_dict.pt").expect("weights");
+    let stored = ZipReader::open(&weights.1, &ArchiveLimits::default()).expect("an archive");
+    let mut deflated = ZipWriter::new(Vec::new(), "archive");
+    let mut total = 0;
+    for record in stored.records() {
+        let content = stored.read(record).expect("whole");
+        total += content.len() as u64;
+        deflated.deflate(record.name(), &content).expect("the memory suffices");
+    }
+    let deflated = deflated.finish().expect("the memory suffices");
+    // The weights are the constants, too.
+    let is_state = |name: &str| name == "serialized_state_dict.pt" || name == "serialized_constants.pt";
+    let parts =
+        all.iter().map(|(name, bytes)| (name.as_str(), if is_state(name) { &deflated } else { bytes }));
+    let bytes = container("", parts.map(|(name, bytes)| (name, bytes.as_slice())));
+    let code_within = |inflated_bytes: u64| {
+        let mut options = ReadOptions::default();
+        (options.archive.inflated_bytes, options.archive.inflated_per_byte) = (inflated_bytes, 0);
+        read(&bytes, &options).map_err(|e| e.code().as_str()).err()
+    };
+    assert_eq!(code_within(2 * total), None);
+    // Enough for each archive by itself, and not for both.
+    assert_eq!(code_within(total), Some("A0090"));
+}
+
 #[test]
 fn another_format_version_or_schema_is_refused() {
     for (name, content, code) in

@@ -101,7 +101,17 @@ impl Aliases {
     /// Notes a write; returns the identities of all tensors that share the root's memory.
     pub(super) fn write(&mut self, root: &Tensor) -> Vec<usize> {
         self.written.insert(root.id());
+        self.sharing(root)
+    }
+
+    /// Returns the identities of all tensors that share a root's memory.
+    pub(super) fn sharing(&self, root: &Tensor) -> Vec<usize> {
         self.sharing.get(&root.storage().address()).cloned().unwrap_or_default()
+    }
+
+    /// States that the program may have several tensors with this memory, of which the run has only one.
+    pub(super) fn share_memory(&mut self, tensor: &Tensor) {
+        self.ambiguous.insert(tensor.storage().address());
     }
 
     /// Returns whether a root was written.

@@ -1,20 +1,26 @@
 //! Branches on symbolic conditions.
 //!
 //! Both blocks run on the example, each in a scope of its own, and become the two subgraphs of a `cond`; its operands are
-//! the values from outside that either uses. A block that raises becomes an assertion instead. The results must be tensors of the same
-//! sizes and dtype, or one value from outside, or equal constants.
+//! the tensors from outside that either uses. A block that raises becomes an assertion instead. Results are those of
+//! [`super::joined`]. A block that writes to memory from outside returns the new content in addition, and the program
+//! continues with the content that the `cond` returns.
 
-use super::record::{Captured, Recorder, Scope, sym_argument};
-use super::symbolic::{Computed, Symbolic};
+use super::joined::{Leaf, Leaves};
+use super::record::Recorder;
+use super::scope::Scope;
+use super::symbolic::{Computed, Symbolic, operand};
 use super::{Res, copied, refused};
-use flambeau_exec::{EvalLimits, Host, eval_node};
+use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, Map, NamedArgument, Sym};
+use flambeau_export::model::{Argument, Map, NamedArgument, TensorMeta};
 use flambeau_ir::attr::names;
 use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
 use hashbrown::HashSet;
 use rustc_hash::FxBuildHasher;
+
+/// The place that errors name.
+const PLACE: &str = "a branch";
 
 /// Maximum height of an expression that computes a message.
 const MAX_HEIGHT: usize = 8;
@@ -22,64 +28,86 @@ const MAX_HEIGHT: usize = 8;
 /// A block that has run.
 pub(super) struct Side {
     scope: Scope,
-    values: Vec<IValue>,
-    /// The values that are tensors, as outputs of the subgraph.
-    outputs: Vec<Option<Argument>>,
+    leaves: Vec<Leaves>,
+    /// New contents of the memory that the block wrote, in the order of [`Scope::written`].
+    contents: Vec<Tensor>,
+}
+
+/// The results of a branch or loop.
+#[derive(Default)]
+pub(super) struct Results {
+    pub(super) values: Vec<IValue>,
+    pub(super) symbols: Vec<Option<Symbolic>>,
+    /// The tensors from outside whose memory was written, and their new contents.
+    pub(super) written: Vec<(Tensor, Tensor)>,
+}
+
+/// A result of the node of a higher-order operator: its example value in each block and the tensor of the program.
+struct Joined {
+    outputs: [Argument; 2],
+    tensor: Tensor,
 }
 
 impl Recorder {
     /// Ends the scope of a block with these results.
-    pub(super) fn end_side(&mut self, values: Vec<IValue>, symbols: &[Option<Symbolic>]) -> Res<Side> {
-        if symbols.iter().any(Option::is_some) {
-            return Err(refused(
-                "a branch on a value that is only known in the call returns a symbolic number",
-            ));
-        }
-        let mut outputs = Vec::with_capacity(values.len());
-        for value in &values {
-            outputs.push(match value {
-                IValue::Tensor(tensor) => Some(self.owned(tensor)?),
-                _ => None,
-            });
-        }
-        Ok(Side { scope: self.close_scope(), values, outputs })
+    pub(super) fn end_side(&mut self, values: &[IValue], symbols: &[Option<Symbolic>]) -> Res<Side> {
+        let leaves = values.iter().enumerate();
+        let leaves =
+            leaves.map(|(i, value)| self.leaves(value, symbols.get(i).and_then(Option::as_ref))).collect();
+        let contents = self.undo_writes()?;
+        Ok(Side { leaves, contents, scope: self.close_scope() })
     }
 
     /// Returns a tensor as an output of the subgraph: a copy if it is an input.
-    fn owned(&mut self, tensor: &Tensor) -> Res<Argument> {
+    pub(super) fn owned(&mut self, tensor: &Tensor) -> Res<Argument> {
         let name = self.name_of(tensor)?;
-        if !self.scope().is_input(tensor) {
+        if !self.is_input_name(&name) {
             return Ok(Argument::Tensor(name));
         }
-        let inputs = vec![positional("self", Argument::Tensor(name))];
+        let inputs = vec![operand("self", Argument::Tensor(name))];
         Ok(Argument::Tensor(self.call("aten::clone", inputs, tensor)?))
     }
 
-    /// Appends a call of an operator with one result, like `result`, which keeps its name.
-    fn call(&mut self, op: &str, inputs: Vec<NamedArgument>, result: &Tensor) -> Res<String> {
+    /// Appends a call of an operator with one result, and gives it the name of `result` in the innermost scope.
+    pub(super) fn call(&mut self, op: &str, inputs: Vec<NamedArgument>, result: &Tensor) -> Res<String> {
         let id = self.registry().lookup(op).ok_or_else(|| refused(format!("`{op}` is not registered")))?;
         let schema = self.registry().schema(id).clone();
         let plain = schema.name.as_str().rsplit("::").next().unwrap_or(op).to_owned();
-        let meta = flambeau_export::model::TensorMeta { requires_grad: false, ..self.meta(result)? };
-        let scope = self.scope();
-        let name = scope.builder.node_name(&plain);
-        scope.builder.define(&name, meta);
+        let name = self.scope().builder.node_name(&plain);
+        let before = self.scope().names.get(&result.id()).cloned();
+        self.define(&name, result)?;
+        if let Some(before) = before {
+            // A copy of a tensor for an output is not the tensor.
+            self.scope().names.insert(result.id(), before);
+        }
         let output = vec![Argument::Tensor(name.clone())];
-        scope.builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Map::default());
+        self.scope().builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Map::default());
         Ok(name)
+    }
+
+    /// Records whether the element of a tensor is not zero.
+    pub(super) fn nonzero(&mut self, tensor: &Tensor) -> Res<Tensor> {
+        let is_true = match tensor.item().map_err(KernelError::from)? {
+            Scalar::Int(n) => n != 0,
+            Scalar::Float(x) => x != 0.0,
+            Scalar::Bool(b) => b,
+            Scalar::Complex(z) => z.re != 0.0 || z.im != 0.0,
+        };
+        let made =
+            Tensor::full(tensor.sizes(), Scalar::Bool(is_true), DType::Bool).map_err(KernelError::from)?;
+        let name = self.name_of(tensor)?;
+        let inputs = vec![operand("self", Argument::Tensor(name)), operand("other", Argument::Int(0))];
+        self.call("aten::ne.Scalar", inputs, &made)?;
+        self.mark_varying(&made);
+        Ok(made)
     }
 
     /// Returns a condition as an argument: a tensor of one truth value, or a symbolic one.
     fn condition(&mut self, condition: &Symbolic) -> Res<Argument> {
-        let Some(tensor) = condition.tensor.clone() else { return self.number(condition) };
-        let name = self.name_of(&tensor)?;
-        if tensor.dtype() == DType::Bool {
-            return Ok(Argument::Tensor(name));
+        match condition.tensor.clone() {
+            Some(tensor) => Ok(Argument::Tensor(self.name_of(&tensor)?)),
+            None => self.number(condition),
         }
-        let inputs = vec![positional("self", Argument::Tensor(name)), positional("other", Argument::Int(0))];
-        let like = Tensor::full(tensor.sizes(), flambeau_tensor::Scalar::Bool(true), DType::Bool);
-        let like = like.map_err(flambeau_exec::KernelError::from)?;
-        Ok(Argument::Tensor(self.call("aten::ne.Scalar", inputs, &like)?))
     }
 
     /// Records that a condition has a value, with the message of the error.
@@ -88,9 +116,9 @@ impl Recorder {
         let message = Argument::String(message.to_owned());
         if let (false, Argument::Tensor(name)) = (wanted, &arg) {
             let tensor = condition.tensor.clone().ok_or_else(|| refused("a condition without a tensor"))?;
-            let like = Tensor::full(tensor.sizes(), flambeau_tensor::Scalar::Bool(true), DType::Bool);
-            let like = like.map_err(flambeau_exec::KernelError::from)?;
-            let inputs = vec![positional("self", Argument::Tensor(name.clone()))];
+            let like = Tensor::full(tensor.sizes(), Scalar::Bool(true), DType::Bool);
+            let like = like.map_err(KernelError::from)?;
+            let inputs = vec![operand("self", Argument::Tensor(name.clone()))];
             arg = Argument::Tensor(self.call("aten::logical_not", inputs, &like)?);
         } else if !wanted {
             let not = self.registry().lookup("aten::__not__");
@@ -102,13 +130,13 @@ impl Recorder {
             };
             arg = self.number(&negated)?;
         }
-        let (op, first) = match arg {
-            Argument::Tensor(_) => ("aten::_assert_async.msg", "self"),
-            _ => ("aten::_assert_scalar", "self"),
+        let op = match arg {
+            Argument::Tensor(_) => "aten::_assert_async.msg",
+            _ => "aten::_assert_scalar",
         };
         let id = self.registry().lookup(op).ok_or_else(|| refused(format!("`{op}` is not registered")))?;
         let target = target_of(self.registry().schema(id));
-        let inputs = vec![positional(first, arg), positional("assert_msg", message)];
+        let inputs = vec![operand("self", arg), operand("assert_msg", message)];
         self.scope().builder.node(None, &target, inputs, Vec::new(), Map::default());
         Ok(())
     }
@@ -119,91 +147,151 @@ impl Recorder {
         condition: &Symbolic,
         mut sides: [Side; 2],
         texts: Map<String>,
-    ) -> Res<Vec<IValue>> {
+    ) -> Res<Results> {
         let taken = usize::from(condition.value.as_bool() != Some(true));
-        let count = sides[0].values.len();
-        let mut results = Vec::with_capacity(count);
-        let mut computed = Vec::new();
+        let mut joined = Vec::new();
+        let count = sides[0].leaves.len();
+        let mut leaves: Vec<(Leaves, Vec<Option<usize>>)> = Vec::with_capacity(count);
         for i in 0..count {
-            let (a, b) = (&sides[0].values[i], &sides[1].values[i]);
-            match (a, b) {
-                _ if a.is_same(b) => results.push(a.clone()),
-                (IValue::Str(x), IValue::Str(y)) if x == y => results.push(a.clone()),
-                (IValue::Tensor(x), IValue::Tensor(y)) => {
-                    if x.sizes() != y.sizes() || x.dtype() != y.dtype() {
-                        return Err(refused(format!(
-                            "the blocks of a branch on a value that is only known in the call return tensors of different sizes or dtypes, \
-                             {} {:?} and {} {:?}",
-                            x.dtype().name(),
-                            x.sizes(),
-                            y.dtype().name(),
-                            y.sizes()
-                        )));
-                    }
-                    // Each result is a tensor of its own, also if the branch returns one tensor twice.
-                    let own = sides[taken].values[i].as_tensor().unwrap_or(x);
-                    let sizes = self.sizes.common(x, y);
-                    let own = copied(own)?;
-                    self.sizes.set(&own, sizes, &[]);
-                    computed.push((i, own.clone()));
-                    results.push(IValue::Tensor(own));
+            let (a, b) = Leaves::aligned(&sides[0].leaves[i], &sides[1].leaves[i], PLACE)?;
+            let mut own = if taken == 0 { a.clone() } else { b.clone() };
+            let mut places = Vec::with_capacity(own.items.len());
+            for (leaf, pair) in own.items.iter_mut().zip(a.items.iter().zip(&b.items)) {
+                if pair.0.is_same(pair.1) {
+                    places.push(None);
+                    continue;
                 }
-                _ => {
-                    return Err(refused(format!(
-                        "the blocks of a branch on a value that is only known in the call return a {} and a {} that are no tensors",
-                        a.tag(),
-                        b.tag()
-                    )));
-                }
+                let first = if taken == 0 { pair } else { (pair.1, pair.0) };
+                *leaf = first.0.joined(first.1, PLACE)?.clone();
+                places.push(Some(joined.len()));
+                joined.push(self.join(pair.into(), leaf, &mut sides)?);
+            }
+            leaves.push((own, places));
+        }
+        let written = self.join_written(taken, &mut sides, &mut joined)?;
+        let registry = self.registry().clone();
+        for (k, side) in sides.iter_mut().enumerate() {
+            let builder = &mut side.scope.builder;
+            builder.graph.outputs = joined.iter().map(|result| result.outputs[k].clone()).collect();
+            builder.remove_unused(|node| super::record::must_run(&registry, node));
+            side.scope.forget_unused_inputs();
+        }
+        if !joined.is_empty() || sides.iter().any(|side| !side.scope.builder.graph.nodes.is_empty()) {
+            let tensors: Vec<Tensor> = joined.iter().map(|result| result.tensor.clone()).collect();
+            self.cond_node(condition, sides.map(|side| side.scope), &tensors, texts)?;
+        }
+        let mut results = Results { written, ..Results::default() };
+        for (own, places) in leaves {
+            let tensors = places.into_iter().map(|place| place.map(|place| joined[place].tensor.clone()));
+            let result = self.rebuilt(&own, &tensors.collect::<Vec<_>>())?;
+            results.push(result);
+        }
+        Ok(results)
+    }
+
+    /// Joins the memory that either block wrote: its content in a block that did not write is the former one.
+    fn join_written(
+        &mut self,
+        taken: usize,
+        sides: &mut [Side; 2],
+        joined: &mut Vec<Joined>,
+    ) -> Res<Vec<(Tensor, Tensor)>> {
+        let mut roots: Vec<Tensor> = Vec::new();
+        for written in sides.iter().flat_map(|side| &side.scope.written) {
+            if !roots.iter().any(|root| root.id() == written.root.id()) {
+                roots.push(written.root.clone());
             }
         }
-        let registry = self.registry().clone();
-        for side in &mut sides {
-            let outputs = computed.iter().filter_map(|(i, _)| side.outputs[*i].clone());
-            side.scope.builder.graph.outputs = outputs.collect();
-            side.scope.builder.remove_unused(|node| super::record::must_run(&registry, node));
+        let mut written = Vec::with_capacity(roots.len());
+        for root in roots {
+            let mut outputs = [Argument::None, Argument::None];
+            for (side, output) in sides.iter_mut().zip(&mut outputs) {
+                *output = self.within(&mut side.scope, |this| this.owned(&root))?;
+            }
+            let side = &sides[taken];
+            let place = side.scope.written.iter().position(|own| own.root.id() == root.id());
+            let content = copied(place.map_or(&root, |place| &side.contents[place]))?;
+            self.give_sizes(&root, &content);
+            joined.push(Joined { outputs, tensor: content.clone() });
+            written.push((root, content));
         }
-        if computed.is_empty() && sides.iter().all(|side| side.scope.builder.graph.nodes.is_empty()) {
-            return Ok(results);
+        Ok(written)
+    }
+
+    /// Joins two leaves: an output of each subgraph, and the tensor that the program continues with, which has the value
+    /// of `like`.
+    fn join(&mut self, pair: [&Leaf; 2], like: &Leaf, sides: &mut [Side; 2]) -> Res<Joined> {
+        let mut outputs = [Argument::None, Argument::None];
+        for ((leaf, side), output) in pair.iter().zip(sides.iter_mut()).zip(&mut outputs) {
+            *output = self.within(&mut side.scope, |this| this.leaf_output(leaf, like))?;
         }
-        self.cond_node(condition, sides, &computed, texts)?;
-        Ok(results)
+        let tensor = self.leaf_tensor(like)?;
+        if let [Some(x), Some(y)] = pair.map(Leaf::tensor) {
+            let sizes = self.sizes.common(x, y);
+            self.sizes.set(&tensor, sizes, &[]);
+        }
+        let is_outer = |(leaf, side): (&&Leaf, &Side)| {
+            leaf.tensor()
+                .is_some_and(|tensor| side.scope.captured.iter().any(|own| own.shares_storage(tensor)))
+        };
+        if pair.iter().zip(sides.iter()).any(is_outer) {
+            // A write to the result may be a write to the tensor from outside.
+            self.aliases.share_memory(&tensor);
+        }
+        Ok(Joined { outputs, tensor })
     }
 
     fn cond_node(
         &mut self,
         condition: &Symbolic,
-        sides: [Side; 2],
-        computed: &[(usize, Tensor)],
+        scopes: [Scope; 2],
+        results: &[Tensor],
         texts: Map<String>,
     ) -> Res<()> {
         let pred = self.condition(condition)?;
-        let [mut yes, mut no] = sides.map(|side| side.scope);
-        let mut operands = yes.captured.clone();
-        let own: HashSet<String, FxBuildHasher> = operands.iter().map(Captured::key).collect();
-        let more: Vec<Captured> = no.captured.iter().filter(|c| !own.contains(&c.key())).cloned().collect();
-        operands.extend(more);
-        let mut described = Vec::with_capacity(operands.len());
-        for operand in &operands {
-            let meta = match operand {
-                Captured::Tensor(tensor) => Some(self.meta(tensor)?),
-                Captured::Number(_) => None,
-            };
-            described.push((operand.clone(), meta));
-        }
-        yes.arrange(&described);
-        no.arrange(&described);
+        let [mut yes, mut no] = scopes;
+        let operands = self.described(&[&yes, &no])?;
+        yes.arrange(&operands);
+        no.arrange(&operands);
         let list = self.operand_list(&operands)?;
         let number = self.subgraph_number();
-        let graph = |name: &str, scope: Scope| Argument::Graph {
-            name: format!("{name}_{number}"),
-            graph: Box::new(scope.builder.graph),
-        };
-        let args = [pred, graph("true_graph", yes), graph("false_graph", no), list];
-        let inputs = args.into_iter().map(|arg| positional("", arg)).collect();
-        let name = self.scope().builder.node_name("cond");
-        let mut outputs = Vec::with_capacity(computed.len());
-        for (_, tensor) in computed {
+        let graphs = [(format!("true_graph_{number}"), yes), (format!("false_graph_{number}"), no)];
+        let graphs = graphs.map(|(name, scope)| subgraph(name, scope));
+        let [yes, no] = graphs;
+        let args = vec![pred, yes, no, list];
+        self.higher_order("cond", args, results, texts)
+    }
+
+    /// Returns the operands of a node: the tensors that its subgraphs capture, each once, with their metadata.
+    pub(super) fn described(&mut self, scopes: &[&Scope]) -> Res<Vec<(Tensor, TensorMeta)>> {
+        let mut seen = HashSet::<usize, FxBuildHasher>::default();
+        let mut operands = Vec::new();
+        for tensor in scopes.iter().flat_map(|scope| &scope.captured) {
+            if seen.insert(tensor.id()) {
+                operands.push((tensor.clone(), self.meta(tensor)?));
+            }
+        }
+        Ok(operands)
+    }
+
+    /// Returns operands as an argument of a higher-order operator in the innermost scope.
+    pub(super) fn operand_list(&mut self, operands: &[(Tensor, TensorMeta)]) -> Res<Argument> {
+        let names = operands.iter().map(|(tensor, _)| self.name_of(tensor));
+        Ok(Argument::Tensors(names.collect::<Res<_>>()?))
+    }
+
+    /// Appends the node of a higher-order operator whose results are tensors.
+    pub(super) fn higher_order(
+        &mut self,
+        operator: &str,
+        args: Vec<Argument>,
+        results: &[Tensor],
+        texts: Map<String>,
+    ) -> Res<()> {
+        let inputs = args.into_iter().map(|arg| operand("", arg)).collect();
+        let name = self.scope().builder.node_name(operator);
+        let mut outputs = Vec::with_capacity(results.len());
+        for tensor in results {
             let own = self.scope().builder.node_name("getitem");
             self.define(&own, tensor)?;
             self.mark_varying(tensor);
@@ -215,47 +303,18 @@ impl Recorder {
             _ => outputs.into_iter().map(Argument::Tensor).collect(),
         };
         let builder = &mut self.scope().builder;
-        builder.node(Some(name), "torch.ops.higher_order.cond", inputs, outputs, texts);
+        let target = format!("torch.ops.higher_order.{operator}");
+        builder.node(Some(name), &target, inputs, outputs, texts);
         if let Some(node) = builder.graph.nodes.last_mut() {
             node.is_hop_single_tensor_return = Some(false);
         }
         Ok(())
     }
-
-    /// Returns the operands of a higher-order operator in the innermost scope.
-    fn operand_list(&mut self, operands: &[Captured]) -> Res<Argument> {
-        let mut tensors = Vec::new();
-        let mut numbers = Vec::new();
-        for operand in operands {
-            match operand {
-                Captured::Tensor(tensor) => tensors.push(self.name_of(tensor)?),
-                Captured::Number(symbol) => {
-                    let name = self.number_name(symbol)?;
-                    let Argument::SymInt(_) = sym_argument(symbol, name.clone()) else {
-                        return Err(refused(
-                            "a branch uses a symbolic number from outside that is no integer",
-                        ));
-                    };
-                    numbers.push(Sym::Name(name));
-                }
-            }
-        }
-        match (tensors.is_empty(), numbers.is_empty()) {
-            (_, true) => Ok(Argument::Tensors(tensors)),
-            (true, false) => Ok(Argument::SymInts(numbers)),
-            (false, false) => Err(refused("a branch uses tensors and symbolic numbers from outside")),
-        }
-    }
 }
 
-impl Captured {
-    /// Returns a text that only this value has.
-    fn key(&self) -> String {
-        match self {
-            Captured::Tensor(tensor) => tensor.id().to_string(),
-            Captured::Number(symbol) => symbol.key(),
-        }
-    }
+/// Returns the graph of a scope as an argument.
+pub(super) fn subgraph(name: String, scope: Scope) -> Argument {
+    Argument::Graph { name, graph: Box::new(scope.builder.graph) }
 }
 
 /// Returns the message of a block that raises; `None` if it does not raise. A message that is computed from the values of
@@ -279,11 +338,6 @@ fn constant(graph: &Graph, value: ValueId, host: &mut Host, height: usize) -> Op
     let operands: Option<Vec<IValue>> =
         graph.operands(node).map(|operand| constant(graph, operand, host, height + 1)).collect();
     eval_node(graph, node, &operands?, EvalLimits::default(), host).ok()?.into_iter().next()
-}
-
-/// Returns an argument that is passed by position.
-fn positional(name: &str, arg: Argument) -> NamedArgument {
-    NamedArgument { name: name.to_owned(), arg, kind: Some(flambeau_export::model::ArgumentKind::Positional) }
 }
 
 /// Returns the name that a node's attribute states.

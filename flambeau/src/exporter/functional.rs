@@ -33,9 +33,10 @@ impl Tracer<'_> {
         symbols: &[Option<Symbolic>],
     ) -> Res<Vec<IValue>> {
         let registry = Arc::clone(self.recorder.registry());
+        let table = self.table.ok_or_else(|| KernelError::internal("a program without a table"))?;
+        let op = table.canonical(op);
         let schema = registry.schema(op);
         self.refresh_all(&operands)?;
-        let table = self.table.ok_or_else(|| KernelError::internal("a program without a table"))?;
         if !self.active.contains(&op) {
             if let Some((name, function)) = table.function(Use::Replaces, op) {
                 return self.replaced(op, *name, function, operands, symbols);
@@ -304,6 +305,7 @@ impl Tracer<'_> {
         }
         // A root that has not been used is a constant, and gets its name before it is written.
         self.recorder.name_of(&root)?;
+        self.recorder.before_write(&root)?;
         let (name, own) = (self.recorder.name_of(&content)?, self.recorder.name_of(&value)?);
         target.copy_(&value).map_err(KernelError::from)?;
         self.recorder.written(&root, name, target, own);

@@ -12,7 +12,8 @@
 //! * [`mod@record`] has the graph so far and the name of each tensor in it, by identity;
 //! * [`arguments`] converts arguments of operators, [`state`] the attributes of the module;
 //! * [`retrace`] compares the recordings of two examples;
-//! * [`branch`] makes `cond` of branches on symbolic conditions;
+//! * [`branch`] makes `cond` of branches on symbolic conditions, [`while_loop`] makes `while_loop` of loops on them, in
+//!   scopes of subgraphs ([`scope`]), with results that are tensors ([`joined`]);
 //! * [`functional`] replaces operators that write by those that do not, with the views of [`aliases`], and operators that a
 //!   [`table`] decomposes by its functions.
 //!
@@ -27,17 +28,20 @@ mod branch;
 mod classes;
 mod decompose;
 mod functional;
+mod joined;
 mod numbers;
 mod options;
 mod places;
 mod record;
 mod results;
 mod retrace;
+mod scope;
 mod sizes;
 mod state;
 mod symbolic;
 mod table;
 mod tracer;
+mod while_loop;
 
 use crate::error::Error;
 use crate::exported::ExportedProgram;

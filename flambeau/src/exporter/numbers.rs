@@ -140,6 +140,9 @@ impl Tracer<'_> {
         let (Some(tensor), [value]) = (tensor, &results[..]) else {
             return Err(KernelError::internal("a read of an element without a tensor or result").into());
         };
+        if self.table.is_some() {
+            self.refresh_all(&[IValue::Tensor(tensor.clone())])?;
+        }
         let symbol = self.recorder.item(&tensor, value)?;
         self.set(graph, node, results, &[Some(symbol)])
     }

@@ -4,24 +4,23 @@
 //! one gets its identity. A tensor without a name that an operator takes is a constant of the program, and becomes an
 //! input of the graph (a *lifted* constant) when it is first used.
 //!
-//! Subgraphs are built in *scopes*, the innermost last. A tensor of an outer scope that a subgraph uses becomes an input
-//! of the subgraph, of every scope in between, and an operand of the node that runs it.
+//! Subgraphs are built in scopes ([`super::scope`]), the innermost last.
 //!
 //! Storages that depend on arguments, parameters, buffers or random numbers are *varying*. A number that is read from
 //! another storage is the same in every call, so it is a constant.
 
 use super::aliases::Aliases;
+use super::scope::{Marks, Scope};
 use super::sizes::{Sizes, SymbolicCall};
 use super::state::State;
 use super::symbolic::Symbolic;
 use super::{DynamicSize, Res, copied, refused};
 use flambeau_analysis::shape::{Dim, Range};
 use flambeau_export::ExportError;
-use flambeau_export::build::GraphBuilder;
 use flambeau_export::expr::Exprs;
 use flambeau_export::model::{
-    Argument, Constant, GraphModel, InputSpec, Map, NamedArgument, NodeModel, OutputSpec, RangeConstraint,
-    Sym, TensorMeta, Weight,
+    Argument, Constant, GraphModel, InputSpec, Map, NodeModel, OutputSpec, RangeConstraint, Sym, TensorMeta,
+    Weight,
 };
 use flambeau_ir::module::AttributeKind;
 use flambeau_ir::value::Object;
@@ -37,36 +36,7 @@ type IdSet = HashSet<usize, FxBuildHasher>;
 /// Prefixes of placeholders, as in PyTorch.
 const PARAMETER: &str = "p_";
 const BUFFER: &str = "b_";
-const CONSTANT: &str = "c_";
-
-/// Maximum nesting of subgraphs.
-const MAX_DEPTH: usize = 24;
-
-/// A graph that is being built.
-#[derive(Default)]
-pub(super) struct Scope {
-    pub(super) builder: GraphBuilder,
-    /// Names of tensors by identity.
-    names: Table<String>,
-    /// Names of symbolic numbers of outer scopes, which are inputs of this one.
-    pub(super) numbers: HashMap<String, String, FxBuildHasher>,
-    /// Names of the nodes that compute sizes, by tensor and dimension.
-    pub(super) sizes: HashMap<(usize, Option<usize>), String, FxBuildHasher>,
-    /// The values of outer scopes that are inputs of this one.
-    pub(super) captured: Vec<Captured>,
-    /// Identities of the tensors among them, and the addresses of their storages.
-    captured_ids: IdSet,
-    captured_storages: IdSet,
-    /// Identities of containers that were made in this scope. AlternateSizes must not be changed.
-    made: IdSet,
-}
-
-/// A value of an outer scope that a subgraph uses.
-#[derive(Clone)]
-pub(super) enum Captured {
-    Tensor(Tensor),
-    Number(Symbolic),
-}
+pub(super) const CONSTANT: &str = "c_";
 
 pub(super) struct Recorder {
     registry: Arc<Registry>,
@@ -88,16 +58,13 @@ pub(super) struct Recorder {
     /// Whether operators of the graph must not write.
     pub(super) is_functional: bool,
     constants: Vec<(String, String, Tensor)>,
-    lifted: usize,
-    subgraphs: usize,
+    pub(super) marks: Marks,
     pub(super) exprs: Exprs,
     pub(super) sizes: Sizes,
     /// Views and their memory, in a program without writes.
     pub(super) aliases: Aliases,
     /// Ranges of symbolic floats.
     pub(super) ranges: Map<RangeConstraint>,
-    /// Number of symbols that no size of an argument determines.
-    pub(super) unbacked: usize,
     /// The sizes that the caller lets vary.
     dynamic: Vec<DynamicSize>,
     /// Symbolic elements of lists and tuples, by identity.
@@ -116,47 +83,6 @@ pub(super) struct Parts {
     pub(super) state_dict: Map<Weight>,
     pub(super) constants: Map<Constant>,
     pub(super) called: Vec<String>,
-}
-
-impl Scope {
-    /// Whether a tensor is an input of the subgraph.
-    pub(super) fn is_input(&self, tensor: &Tensor) -> bool {
-        self.captured_ids.contains(&tensor.id())
-    }
-
-    /// Makes the inputs of a subgraph those that the node passes, in their order.
-    pub(super) fn arrange(&mut self, operands: &[(Captured, Option<TensorMeta>)]) {
-        let mut inputs = Vec::with_capacity(operands.len());
-        for (operand, meta) in operands {
-            inputs.push(match operand {
-                Captured::Tensor(tensor) => {
-                    let name = match self.names.get(&tensor.id()) {
-                        Some(name) => name.clone(),
-                        None => {
-                            let name = self.builder.input_name("unused");
-                            if let Some(meta) = meta {
-                                self.builder.define(&name, meta.clone());
-                            }
-                            name
-                        }
-                    };
-                    Argument::Tensor(name)
-                }
-                Captured::Number(symbol) => {
-                    let name = match self.numbers.get(&symbol.key()) {
-                        Some(name) => name.clone(),
-                        None => {
-                            let name = self.builder.input_name("unused");
-                            symbol.define(&mut self.builder, &name);
-                            name
-                        }
-                    };
-                    sym_argument(symbol, name)
-                }
-            });
-        }
-        self.builder.graph.inputs = inputs;
-    }
 }
 
 impl Recorder {
@@ -180,13 +106,11 @@ impl Recorder {
             state_inputs: Vec::new(),
             is_functional: false,
             constants: Vec::new(),
-            lifted: 0,
-            subgraphs: 0,
+            marks: Marks::default(),
             exprs: Exprs::new(),
             sizes: Sizes::default(),
             aliases: Aliases::default(),
             ranges: Map::default(),
-            unbacked: 0,
             dynamic: dynamic.to_vec(),
             symbols: Table::default(),
             called: indexmap::IndexSet::default(),
@@ -267,7 +191,12 @@ impl Recorder {
     }
 
     /// Names a tensor that is an input of the root graph.
-    fn placeholder(&mut self, prefix: &str, path: &str, tensor: &Tensor) -> Result<String, ExportError> {
+    pub(super) fn placeholder(
+        &mut self,
+        prefix: &str,
+        path: &str,
+        tensor: &Tensor,
+    ) -> Result<String, ExportError> {
         let plain: String = path
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' })
@@ -309,12 +238,7 @@ impl Recorder {
 
     /// Numbers lifted constants from a number on, after those that a program has.
     pub(super) fn lift_from(&mut self, number: usize) {
-        self.lifted = number;
-    }
-
-    /// Returns whether a tensor has a name in any open scope.
-    pub(super) fn is_named(&self, tensor: &Tensor) -> bool {
-        self.scopes.iter().any(|scope| scope.names.contains_key(&tensor.id()))
+        self.marks.lifted = number;
     }
 
     /// Keeps tensors alive whose identities are stored.
@@ -354,15 +278,38 @@ impl Recorder {
         Ok(made)
     }
 
-    /// Records new contents of the root of a storage and of the tensor that was written.
-    pub(super) fn written(&mut self, root: &Tensor, content: String, target: &Tensor, value: String) {
-        let sharing = self.aliases.write(root);
-        let scope = self.scope();
-        sharing.iter().for_each(|id| drop(scope.names.remove(id)));
-        scope.names.insert(root.id(), content);
-        scope.names.insert(target.id(), value);
-        scope.sizes.clear();
-        self.kept.extend([IValue::Tensor(root.clone()), IValue::Tensor(target.clone())]);
+    /// Returns the name of a tensor that becomes a constant of the program, and whether its content never changes.
+    pub(super) fn constant_name(&mut self, tensor: &Tensor) -> (String, bool) {
+        let attribute = self.plain.get(&tensor.id()).cloned();
+        let is_fixed = attribute.is_some() || self.literals.contains(&tensor.id());
+        let name = attribute.unwrap_or_else(|| {
+            self.marks.lifted += 1;
+            format!("lifted_tensor_{}", self.marks.lifted - 1)
+        });
+        if is_fixed {
+            self.fixed.insert(tensor.storage().address());
+        }
+        (name, is_fixed)
+    }
+
+    /// Adds a constant of the program.
+    pub(super) fn lifted_constant(&mut self, arg: String, target: String, contents: Tensor) {
+        self.constants.push((arg, target, contents));
+    }
+
+    /// Removes constants whose placeholders have these names; returns their number.
+    pub(super) fn discard_constants(&mut self, names: &[String]) -> usize {
+        let before = self.constants.len();
+        self.constants.retain(|(arg, ..)| !names.contains(arg));
+        for name in names {
+            self.scopes[0].builder.graph.tensor_values.shift_remove(name);
+        }
+        before - self.constants.len()
+    }
+
+    /// Returns whether a tensor is a constant of the program.
+    pub(super) fn is_constant(&self, tensor: &Tensor) -> bool {
+        self.fixed.contains(&tensor.storage().address()) || self.plain.contains_key(&tensor.id())
     }
 
     /// Marks a tensor as a constant of a function.
@@ -375,79 +322,6 @@ impl Recorder {
     /// Returns whether the contents of a tensor depend on the arguments of the call.
     pub(super) fn varies(&self, tensor: &Tensor) -> bool {
         self.varying.contains(&tensor.storage().address())
-    }
-
-    /// Returns the name of a tensor in the innermost scope.
-    pub(super) fn name_of(&mut self, tensor: &Tensor) -> Res<String> {
-        let depth = self.scopes.len() - 1;
-        let id = tensor.id();
-        let mut at = match (0..=depth).rev().find(|&at| self.scopes[at].names.contains_key(&id)) {
-            Some(at) => at,
-            None => {
-                self.lift(tensor)?;
-                0
-            }
-        };
-        while at < depth {
-            at += 1;
-            let outer = self.scopes[at - 1].names[&id].clone();
-            let meta = self.meta(tensor)?;
-            let scope = &mut self.scopes[at];
-            let name = scope.builder.input_name(&outer);
-            scope.builder.input(&name, meta);
-            scope.names.insert(id, name);
-            scope.captured.push(Captured::Tensor(tensor.clone()));
-            scope.captured_ids.insert(id);
-            scope.captured_storages.insert(tensor.storage().address());
-        }
-        Ok(self.scopes[depth].names[&id].clone())
-    }
-
-    /// Makes a constant an input of the root graph, with its contents at this time.
-    fn lift(&mut self, tensor: &Tensor) -> Res<()> {
-        let attribute = self.plain.get(&tensor.id()).cloned();
-        let is_fixed = attribute.is_some() || self.literals.contains(&tensor.id());
-        let target = attribute.unwrap_or_else(|| {
-            self.lifted += 1;
-            format!("lifted_tensor_{}", self.lifted - 1)
-        });
-        let name = self.placeholder(CONSTANT, &target, tensor)?;
-        let contents = copied(tensor)?;
-        self.constants.push((name.clone(), target, contents));
-        if is_fixed {
-            self.fixed.insert(tensor.storage().address());
-            return Ok(());
-        }
-        // A tensor that the program made: each call has its own, which the program may write.
-        let Some(copy) = self.registry.lookup("aten::lift_fresh_copy") else { return Ok(()) };
-        let target = flambeau_export::build::target_of(self.registry.schema(copy));
-        let meta = self.meta(tensor)?;
-        let root = &mut self.scopes[0];
-        let copied = root.builder.node_name("lift_fresh_copy");
-        root.builder.define(&copied, meta);
-        let own = NamedArgument { name: "self".to_owned(), arg: Argument::Tensor(name), kind: None };
-        let output = vec![Argument::Tensor(copied.clone())];
-        root.builder.node(Some(copied.clone()), &target, vec![own], output, Map::default());
-        root.names.insert(tensor.id(), copied);
-        Ok(())
-    }
-
-    /// Checks that operands may be written: they are no constants, and of the innermost scope.
-    pub(super) fn check_write(&self, operator: &str, written: &Tensor) -> Res<()> {
-        if self.fixed.contains(&written.storage().address()) || self.plain.contains_key(&written.id()) {
-            return Err(refused(format!(
-                "`{operator}` writes to a tensor that is a constant of the program"
-            )));
-        }
-        let scope = self.scopes.last().expect("invariant: the root scope is open until the end");
-        let is_own = scope.names.contains_key(&written.id())
-            && !scope.captured_storages.contains(&written.storage().address());
-        if self.scopes.len() > 1 && !is_own {
-            return Err(refused(format!(
-                "`{operator}` in a branch on a value that is only known in the call writes to a tensor from outside"
-            )));
-        }
-        Ok(())
     }
 
     /// Records the results of an operator, and that they depend on the operands.
@@ -507,7 +381,7 @@ impl Recorder {
             operands.iter().map(|value| self.symbols_of(value).map(dims)).collect();
         let registry = Arc::clone(&self.registry);
         let call = SymbolicCall { op, operands, numbers, lists, results };
-        self.sizes.infer(&registry, &call, &mut self.exprs, &mut self.unbacked)
+        self.sizes.infer(&registry, &call, &mut self.exprs, &mut self.marks.unbacked)
     }
 
     fn element(&mut self, tensor: &Tensor) -> Res<String> {
@@ -532,32 +406,6 @@ impl Recorder {
         self.varying.insert(tensor.storage().address());
     }
 
-    /// Notes containers that a node has made. Only subgraphs distinguish them from others.
-    pub(super) fn made(&mut self, values: &[IValue]) {
-        if self.scopes.len() == 1 {
-            return;
-        }
-        for value in values {
-            if let Some(id) = container_id(value) {
-                self.kept.push(value.clone());
-                self.scope().made.insert(id);
-            }
-        }
-    }
-
-    /// Checks that a container may be changed: in a subgraph, only those that it made.
-    pub(super) fn check_change(&self, operator: &str, value: &IValue) -> Res<()> {
-        let Some(id) = container_id(value).filter(|_| self.scopes.len() > 1) else { return Ok(()) };
-        let scope = self.scopes.last().expect("invariant: the root scope is open until the end");
-        if scope.made.contains(&id) {
-            return Ok(());
-        }
-        Err(refused(format!(
-            "`{operator}` in a branch on a value that is only known in the call changes a {} from outside",
-            value.tag()
-        )))
-    }
-
     /// Stores symbolic elements of a list or tuple.
     pub(super) fn set_symbols(&mut self, container: &IValue, symbols: Vec<Option<Symbolic>>) {
         if let Some(id) = container_id(container) {
@@ -574,26 +422,10 @@ impl Recorder {
         self.symbols.get(&container_id(container)?)
     }
 
-    /// Opens the scope of a subgraph.
-    pub(super) fn open_scope(&mut self) -> Res<()> {
-        if self.scopes.len() > MAX_DEPTH {
-            return Err(refused(format!(
-                "branches on values that are only known in the call are nested more than {MAX_DEPTH} deep"
-            )));
-        }
-        self.scopes.push(Scope::default());
-        Ok(())
-    }
-
-    /// Ends the innermost scope, which must not be the root.
-    pub(super) fn close_scope(&mut self) -> Scope {
-        self.scopes.pop().expect("invariant: a subgraph has a scope")
-    }
-
     /// Returns the next number for names of subgraphs.
     pub(super) fn subgraph_number(&mut self) -> usize {
-        self.subgraphs += 1;
-        self.subgraphs - 1
+        self.marks.subgraphs += 1;
+        self.marks.subgraphs - 1
     }
 
     pub(super) fn called(&mut self, path: &str) {
@@ -714,7 +546,7 @@ pub(super) fn must_run(registry: &Registry, node: &NodeModel) -> bool {
 }
 
 /// Returns the identity of a value that can be changed.
-fn container_id(value: &IValue) -> Option<usize> {
+pub(super) fn container_id(value: &IValue) -> Option<usize> {
     match value {
         IValue::List(list) => Some(list.id()),
         IValue::Dict(dict) => Some(dict.id()),

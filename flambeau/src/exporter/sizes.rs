@@ -144,6 +144,15 @@ impl Sizes {
         self.create_symbol(name, "integer=True", range, hint, false, exprs)
     }
 
+    /// Forgets symbols that no size of an argument determines, from one number to another.
+    pub(super) fn forget_unbacked(&mut self, from: usize, to: usize) {
+        let number =
+            |name: Symbol| name.as_str().strip_prefix('u').and_then(|number| number.parse::<usize>().ok());
+        let is_kept =
+            |info: &SymbolInfo| number(info.name).is_none_or(|number| !(from..to).contains(&number));
+        self.infos.retain(|_, info| is_kept(info));
+    }
+
     fn create_symbol(
         &mut self,
         name: &str,

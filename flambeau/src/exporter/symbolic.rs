@@ -5,16 +5,21 @@
 //! functions of symbolic numbers are symbolic, too. Operators take symbolic numbers as arguments. Any other use of a
 //! symbolic number would make its value in the example a constant of the program, and is refused.
 
-use super::record::{Captured, Recorder, Scope};
+use super::joined::{Leaf, not_a_number};
+use super::record::Recorder;
 use super::sizes::{Compare, GuardResult};
 use super::{Res, refused};
 use flambeau_analysis::shape::{Dim, Range};
+use flambeau_exec::KernelError;
 use flambeau_export::ExportError;
-use flambeau_export::build::{GraphBuilder, NumberMeta, target_of};
+use flambeau_export::build::{NumberMeta, target_of};
 use flambeau_export::expr::{Expr, ExprId, Func};
-use flambeau_export::model::{Argument, Map, NamedArgument, RangeConstraint, Sym, SymBool, SymFloat, SymInt};
+use flambeau_export::model::{
+    Argument, ArgumentKind, Device, Map, NamedArgument, RangeConstraint, ScalarType, Sym, SymBool, SymFloat,
+    SymInt,
+};
 use flambeau_ir::{IValue, OpId, PythonFunction, Symbol};
-use flambeau_tensor::{Scalar, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
 
 /// A symbolic number.
 #[derive(Clone, Debug)]
@@ -27,7 +32,7 @@ pub(super) struct Symbolic {
     dim: Option<Dim>,
     /// The comparison of which a truth value is the result.
     question: Option<(Compare, Dim, Dim)>,
-    /// The tensor from which a truth value was read.
+    /// The tensor from which the number was read, with the content of that time.
     pub(super) tensor: Option<Tensor>,
 }
 
@@ -75,11 +80,6 @@ impl Symbolic {
     pub(super) fn dim(&self) -> Option<Dim> {
         self.dim
     }
-
-    /// Adds the metadata of the number under a name, and returns the argument that defines it.
-    pub(super) fn define(&self, builder: &mut GraphBuilder, name: &str) -> Argument {
-        builder.define_number(name, meta(self.expr, &self.value))
-    }
 }
 
 impl Recorder {
@@ -105,27 +105,26 @@ impl Recorder {
 
     /// Records the number that an operator reads from a tensor with one element. `value` is the number in the example.
     pub(super) fn item(&mut self, tensor: &Tensor, value: &IValue) -> Res<Symbolic> {
-        let element = tensor.item().map_err(flambeau_exec::KernelError::from)?;
+        let element = tensor.item().map_err(KernelError::from)?;
         let read = match element {
             Scalar::Int(n) => IValue::Int(n),
             Scalar::Float(x) => IValue::Float(x),
             Scalar::Bool(b) => IValue::Bool(b),
             Scalar::Complex(_) => return Err(refused("a complex number is read from a tensor")),
         };
-        let inputs = vec![NamedArgument {
-            name: "self".to_owned(),
-            arg: Argument::Tensor(self.name_of(tensor)?),
-            kind: None,
-        }];
+        // The number is that of the tensor's content at this time.
+        let mut from = self.snapshot(tensor)?;
+        let mut read = read;
+        if value.is_bool() && tensor.dtype() != DType::Bool {
+            from = self.nonzero(&from)?;
+            read = value.clone();
+        }
+        let inputs = vec![operand("self", Argument::Tensor(self.name_of(&from)?))];
         let target = self.target("aten::item")?;
         let (expr, dim) = self.unbacked(&read)?;
         let mut made = self.number_node("item", &target, inputs, (expr, dim), &read)?;
-        made = self.converted(made, value)?;
-        if value.is_bool() {
-            made.value = value.clone();
-            made.tensor = Some(tensor.clone());
-        }
-        Ok(made)
+        made.tensor = Some(from);
+        self.converted(made, value)
     }
 
     /// Returns a number as an integer or float if `value` is one: a node of its own unless it has the type.
@@ -150,8 +149,8 @@ impl Recorder {
 
     /// Returns the expression of a number that no size determines.
     fn unbacked(&mut self, value: &IValue) -> Res<(ExprId, Option<Dim>)> {
-        let number = self.unbacked;
-        self.unbacked += 1;
+        let number = self.marks.unbacked;
+        self.marks.unbacked += 1;
         let (dim, hint) = match value {
             IValue::Float(_) => {
                 let symbol = format!("zuf{number}");
@@ -203,6 +202,14 @@ impl Recorder {
             return Ok(Computed::Unknown);
         };
         let symbol_at = |i: usize| symbols.get(i).and_then(Option::as_ref);
+        let logical = match last_part(target) {
+            "and_" if value.is_bool() => Some("aten::logical_and"),
+            "or_" if value.is_bool() => Some("aten::logical_or"),
+            _ => None,
+        };
+        if let (Some(op), [a, b]) = (logical, operands) {
+            return self.logical(op, [(a, symbol_at(0)), (b, symbol_at(1))], value);
+        }
         let dims: Option<Vec<Dim>> = operands
             .iter()
             .enumerate()
@@ -255,6 +262,24 @@ impl Recorder {
         Ok(Computed::Number(made))
     }
 
+    /// Records a logical operator on truth values as one on tensors: PyTorch reads no such operator on symbolic ones.
+    fn logical(
+        &mut self,
+        op: &str,
+        operands: [(&IValue, Option<&Symbolic>); 2],
+        value: &IValue,
+    ) -> Res<Computed> {
+        let mut inputs = Vec::with_capacity(2);
+        for (name, (operand_value, symbol)) in ["self", "other"].into_iter().zip(operands) {
+            let tensor = self.number_tensor(operand_value, symbol)?;
+            inputs.push(operand(name, Argument::Tensor(self.name_of(&tensor)?)));
+        }
+        let made = self.leaf_tensor(&Leaf { value: value.clone(), symbol: None })?;
+        self.call(op, inputs, &made)?;
+        self.mark_varying(&made);
+        Ok(Computed::Number(self.item(&made, value)?))
+    }
+
     fn number_expr(&mut self, value: &IValue) -> Res<ExprId> {
         let made = match value {
             IValue::Int(n) => Ok(self.exprs.int(*n)),
@@ -290,8 +315,6 @@ impl Recorder {
             ("_operator.le", _) => Func::Le,
             ("_operator.gt", _) => Func::Gt,
             ("_operator.ge", _) => Func::Ge,
-            ("_operator.and_", IValue::Bool(_)) => Func::And,
-            ("_operator.or_", IValue::Bool(_)) => Func::Or,
             ("_operator.not_" | "torch.sym_not", IValue::Bool(_)) => Func::Not,
             ("torch.sym_float", _) => Func::ToFloat,
             ("math.trunc" | "torch.sym_int", _) => Func::TruncToInt,
@@ -300,6 +323,15 @@ impl Recorder {
             _ => return Ok(None),
         };
         Ok(Some(self.exprs.call(func, args).map_err(ExportError::from)?))
+    }
+
+    /// Returns whether a symbolic condition has the same value in every call.
+    pub(super) fn is_static(&mut self, condition: &Symbolic) -> bool {
+        let Some((compare, a, b)) = condition.question else { return false };
+        let outer = std::mem::replace(&mut self.sizes.is_fixed, true);
+        let answer = self.sizes.compare(compare, a, b);
+        self.sizes.is_fixed = outer;
+        matches!(answer, Some(GuardResult::Static(_)))
     }
 
     /// Answers a symbolic condition on sizes: the same in every call, after ranges are restricted. `None` if the
@@ -328,23 +360,79 @@ impl Recorder {
         if from > depth {
             return Err(refused("a number of a branch is used outside of it"));
         }
-        let mut name = name.clone();
-        for at in from + 1..=depth {
-            let key = symbol.key();
-            let scope: &mut Scope = &mut self.scopes[at];
-            name = match scope.numbers.get(&key) {
-                Some(own) => own.clone(),
-                None => {
-                    let own = scope.builder.input_name(&name);
-                    let input = symbol.define(&mut scope.builder, &own);
-                    scope.builder.graph.inputs.push(input);
-                    scope.numbers.insert(key, own.clone());
-                    scope.captured.push(Captured::Number(symbol.clone()));
-                    own
-                }
-            };
+        if from == depth {
+            return Ok(name.clone());
         }
-        Ok(name)
+        let key = symbol.key();
+        if let Some(own) = self.scope().numbers.get(&key) {
+            return Ok(own.clone());
+        }
+        // Subgraphs take tensors only, as operands of several kinds cannot be written.
+        let carrier = match &symbol.tensor {
+            Some(tensor) => tensor.clone(),
+            None => self.carrier(symbol, &key, from)?,
+        };
+        let inputs = vec![operand("self", Argument::Tensor(self.name_of(&carrier)?))];
+        let target = self.target("aten::item")?;
+        let made = self.number_node("item", &target, inputs, (symbol.expr, symbol.dim), &symbol.value)?;
+        let Source::Value(own, _) = made.source else { return Err(refused("a number without a node")) };
+        self.scope().numbers.insert(key, own.clone());
+        Ok(own)
+    }
+
+    /// Returns the tensor that carries a number of a scope into subgraphs.
+    fn carrier(&mut self, symbol: &Symbolic, key: &str, at: usize) -> Res<Tensor> {
+        if let Some(known) = self.scopes[at].carriers.get(key) {
+            return Ok(known.clone());
+        }
+        let inner = self.scopes.split_off(at + 1);
+        let made = self.number_tensor(&symbol.value, Some(symbol));
+        self.scopes.extend(inner);
+        let made = made?;
+        self.scopes[at].carriers.insert(key.to_owned(), made.clone());
+        Ok(made)
+    }
+
+    /// Records a tensor without dimensions that has a number as its element. It has the dtype of the number.
+    pub(super) fn number_tensor(&mut self, value: &IValue, symbol: Option<&Symbolic>) -> Res<Tensor> {
+        if let Some(tensor) =
+            symbol.and_then(|symbol| symbol.tensor.as_ref()).filter(|tensor| tensor.rank() == 0)
+        {
+            return Ok(tensor.clone());
+        }
+        let constant = match value {
+            IValue::Int(n) => Argument::Int(*n),
+            IValue::Float(x) => Argument::Float(*x),
+            IValue::Bool(b) => Argument::Bool(*b),
+            other => return Err(not_a_number(other)),
+        };
+        let made = self.leaf_tensor(&Leaf { value: value.clone(), symbol: None })?;
+        let number = match symbol {
+            Some(symbol) => self.number(symbol)?,
+            None => constant,
+        };
+        self.full(&made, number)?;
+        if symbol.is_some() {
+            self.mark_varying(&made);
+        }
+        Ok(made)
+    }
+
+    /// Records a tensor with sizes and dtype of another, all of whose elements are a number.
+    pub(super) fn full(&mut self, like: &Tensor, number: Argument) -> Res<()> {
+        let dtype = ScalarType::of_dtype(like.dtype());
+        let dtype = dtype.ok_or_else(|| refused("a tensor of a dtype that no file has"))?;
+        let device = Device { kind: "cpu".to_owned(), index: None };
+        let keyword =
+            |name: &str, arg| NamedArgument { kind: Some(ArgumentKind::Keyword), ..operand(name, arg) };
+        let inputs = vec![
+            operand("size", Argument::Ints(like.sizes().to_vec())),
+            operand("fill_value", number),
+            keyword("dtype", Argument::ScalarType(dtype)),
+            keyword("device", Argument::Device(device)),
+            keyword("pin_memory", Argument::Bool(false)),
+        ];
+        self.call("aten::full", inputs, like).map(drop)
     }
 
     /// Returns the name of a size in the innermost scope; the node that computes it is made once in each.
@@ -358,14 +446,18 @@ impl Recorder {
             None => ("aten::sym_numel", "sym_numel"),
         };
         let target = self.target(op)?;
-        let argument = |name: &str, arg| NamedArgument { name: name.to_owned(), arg, kind: None };
-        let mut inputs = vec![argument("self", Argument::Tensor(self.name_of(tensor)?))];
-        inputs.extend(dim.map(|dim| argument("dim", Argument::Int(dim as i64))));
+        let mut inputs = vec![operand("self", Argument::Tensor(self.name_of(tensor)?))];
+        inputs.extend(dim.map(|dim| operand("dim", Argument::Int(dim as i64))));
         let made = self.number_node(name, &target, inputs, (symbol.expr, symbol.dim), &symbol.value)?;
         let Source::Value(name, _) = made.source else { return Err(refused("a size without a node")) };
         self.scope().sizes.insert(key, name.clone());
         Ok(name)
     }
+}
+
+/// Returns an argument that is passed by position.
+pub(super) fn operand(name: &str, arg: Argument) -> NamedArgument {
+    NamedArgument { name: name.to_owned(), arg, kind: Some(ArgumentKind::Positional) }
 }
 
 fn meta(expr: ExprId, value: &IValue) -> NumberMeta {

@@ -26,6 +26,8 @@ use std::sync::Arc;
 pub struct DecompositionTable {
     unit: Arc<CompilationUnit>,
     functions: HashMap<(Use, OpId), (Symbol, Arc<Graph>), FxBuildHasher>,
+    /// The canonical operator of each one that has a second name, such as `aten::negative`.
+    canonical: HashMap<OpId, OpId, FxBuildHasher>,
 }
 
 /// The use of a function.
@@ -73,7 +75,9 @@ impl DecompositionTable {
     /// `X0003` for an unknown operator or a function that is missing, and those of [`Session::compile_source`].
     pub fn from_source(session: &Session, text: &str) -> Result<DecompositionTable, Error> {
         let text = format!("{}\n{text}", flambeau_ops::decompositions::FUNCTIONAL);
-        DecompositionTable::compile(session, &text)
+        let mut table = DecompositionTable::compile(session, &text)?;
+        table.canonical = canonical_operators(session.registry());
+        Ok(table)
     }
 
     fn compile(session: &Session, text: &str) -> Result<DecompositionTable, Error> {
@@ -93,7 +97,7 @@ impl DecompositionTable {
                 }
             }
         }
-        Ok(DecompositionTable { unit: Arc::clone(program.unit()), functions })
+        Ok(DecompositionTable { unit: Arc::clone(program.unit()), functions, canonical: HashMap::default() })
     }
 
     /// Removes the decomposition of an operator, such as `aten::linear`, so that its calls are kept.
@@ -123,10 +127,32 @@ impl DecompositionTable {
         self.functions.get(&(use_, op))
     }
 
+    /// Returns the operator under its canonical name.
+    pub(super) fn canonical(&self, op: OpId) -> OpId {
+        self.canonical.get(&op).copied().unwrap_or(op)
+    }
+
     /// Returns the functions that the functions of the table call.
     pub(super) fn unit(&self) -> &CompilationUnit {
         &self.unit
     }
+}
+
+/// Returns the overload of the canonical operator for each overload of a synonym.
+fn canonical_operators(registry: &Registry) -> HashMap<OpId, OpId, FxBuildHasher> {
+    let mut found = HashMap::default();
+    for op in registry.ids() {
+        let schema = registry.schema(op);
+        let Some(name) = registry.canonical(schema.name) else { continue };
+        let is_same = |other: OpId| {
+            let args = &registry.schema(other).args;
+            args.len() == schema.args.len() && args.iter().zip(&schema.args).all(|(a, b)| a.ty == b.ty)
+        };
+        if let Some(&other) = registry.overloads(name).iter().find(|&&other| is_same(other)) {
+            found.insert(op, other);
+        }
+    }
+    found
 }
 
 fn operator(registry: &Registry, name: &str) -> Result<OpId, Error> {

@@ -10,6 +10,7 @@ use super::places::Places;
 use super::record::Recorder;
 use super::symbolic::Symbolic;
 use super::table::DecompositionTable;
+use super::while_loop::{LoopEntry, Number, WhileLoop};
 use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
@@ -40,7 +41,7 @@ struct ActiveBlock {
     kind: Kind,
 }
 
-enum Kind {
+pub(super) enum Kind {
     Root,
     /// A block that runs once; its outputs are the node's results.
     Once(NodeId),
@@ -56,6 +57,8 @@ enum Kind {
         /// The first block, if this is the second one.
         first: Option<Box<Side>>,
     },
+    /// The body of a loop that is not unrolled.
+    While(Box<WhileLoop>),
 }
 
 struct Frame {
@@ -247,6 +250,10 @@ impl<'w> Tracer<'w> {
             Prim::SetAttr if is_symbolic => {
                 return Err(refused("an attribute is set to a number that is only known in the call"));
             }
+            // `self.x += y` on a tensor sets the attribute to the tensor that it has.
+            Prim::SetAttr if is_set_to(self.callees, graph, node, &args) => {
+                return self.set(graph, node, Vec::new(), &[]);
+            }
             Prim::SetAttr => self.recorder.check_change("prim::SetAttr", &args[0])?,
             Prim::ToList if args.iter().any(|value| self.varies(value)) => {
                 return Err(refused("`tolist` reads a tensor that depends on the arguments of the call"));
@@ -263,6 +270,7 @@ impl<'w> Tracer<'w> {
             _ => {}
         }
         let container = args.first().cloned();
+        let index = args.get(1).and_then(IValue::as_int);
         let results = run_node(graph, node, args, self.callees, self.host)?;
         if prim == Prim::Constant
             && let [IValue::Tensor(tensor)] = &results[..]
@@ -276,6 +284,11 @@ impl<'w> Tracer<'w> {
         match (prim, known) {
             (_, None) => self.set(graph, node, results, &[]),
             (Prim::TupleUnpack | Prim::ListUnpack, Some(symbols)) => self.set(graph, node, results, &symbols),
+            (Prim::TupleIndex, Some(symbols)) => {
+                let index = index.map(|index| if index < 0 { index + symbols.len() as i64 } else { index });
+                let symbol = index.and_then(|index| symbols.get(usize::try_from(index).ok()?).cloned());
+                self.set(graph, node, results, &[symbol.flatten()])
+            }
             (prim, Some(_)) => Err(needs_value(prim.name())),
         }
     }
@@ -419,7 +432,7 @@ impl<'w> Tracer<'w> {
     }
 
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
-    fn texts(&mut self) -> Map<String> {
+    pub(super) fn texts(&mut self) -> Map<String> {
         if let Some(texts) = &self.given_texts {
             return texts.clone();
         }
@@ -482,7 +495,7 @@ impl<'w> Tracer<'w> {
         Ok(())
     }
 
-    fn open(
+    pub(super) fn open(
         &mut self,
         graph: &Graph,
         block: BlockId,
@@ -519,13 +532,18 @@ impl<'w> Tracer<'w> {
                 }
             },
             Prim::Loop => {
-                if symbols.iter().take(2).any(Option::is_some) {
-                    return Err(refused(
-                        "the number of iterations of a loop depends on a number that is only known in the call",
-                    ));
-                }
                 let (max, cond) = (int(&args[0])?, truth(&args[1])?);
-                self.iterate(graph, node, 0, (max, cond), args.split_off(2), symbols.get(2..).unwrap_or(&[]))
+                let carried = args.split_off(2);
+                let own = symbols.get(2..).unwrap_or(&[]);
+                let symbol_at = |i: usize| symbols.get(i).cloned().flatten();
+                let condition = self.known_condition(symbol_at(1));
+                if symbol_at(0).is_none() && condition.is_none() {
+                    return self.iterate(graph, node, 0, (max, cond), carried, own);
+                }
+                let limit = Number { value: IValue::Int(max), symbol: symbol_at(0) };
+                let condition = Number { value: IValue::Bool(cond), symbol: condition };
+                let symbols = own.to_vec();
+                self.begin_while(graph, LoopEntry { node, trip: 0, limit, condition, carried, symbols })
             }
             Prim::CallFunction => {
                 let name = resolve::callee(graph, node)?;
@@ -587,6 +605,11 @@ impl<'w> Tracer<'w> {
         Ok(())
     }
 
+    /// Returns the symbol of a loop's condition; `None` if its value is the same in every call.
+    fn known_condition(&mut self, condition: Option<Symbolic>) -> Option<Symbolic> {
+        condition.filter(|symbol| !self.recorder.is_static(symbol))
+    }
+
     /// Begins iteration `trip`, or ends the loop.
     fn iterate(
         &mut self,
@@ -620,17 +643,24 @@ impl<'w> Tracer<'w> {
             Kind::Once(node) => self.set(&graph, node, outputs, &symbols)?,
             Kind::Loop { node, trip, max } => {
                 self.top().at = Some(node);
-                if symbols.remove(0).is_some() {
-                    return Err(refused(
-                        "the condition of a loop depends on a number that is only known in the call",
-                    ));
-                }
+                let condition = self.known_condition(symbols.remove(0));
                 let cond = truth(&outputs.remove(0))?;
-                self.iterate(&graph, node, trip + 1, (max, cond), outputs, &symbols)?;
+                if condition.is_none() {
+                    return self
+                        .iterate(&graph, node, trip + 1, (max, cond), outputs, &symbols)
+                        .map(|()| None);
+                }
+                let limit = Number { value: IValue::Int(max), symbol: None };
+                let condition = Number { value: IValue::Bool(cond), symbol: condition };
+                let (trip, carried) = (trip + 1, outputs);
+                self.begin_while(&graph, LoopEntry { node, trip, limit, condition, carried, symbols })?;
             }
             Kind::Branch { node, condition, first } => {
                 self.top().at = Some(node);
-                let side = self.recorder.end_side(outputs, &symbols)?;
+                if self.table.is_some() {
+                    self.refresh_all(&outputs)?;
+                }
+                let side = self.recorder.end_side(&outputs, &symbols)?;
                 match first {
                     None => {
                         self.recorder.open_scope()?;
@@ -640,9 +670,16 @@ impl<'w> Tracer<'w> {
                     Some(first) => {
                         let texts = self.texts();
                         let results = self.recorder.cond(&condition, [*first, side], texts)?;
-                        self.set(&graph, node, results, &[])?;
+                        for (root, content) in &results.written {
+                            self.assign("cond", root, content)?;
+                        }
+                        self.set(&graph, node, results.values, &results.symbols)?;
                     }
                 }
+            }
+            Kind::While(state) => {
+                self.top().at = Some(state.node());
+                self.leave_body(&graph, state, outputs, symbols)?;
             }
             Kind::Root => return self.end_frame(outputs, symbols),
         }
@@ -687,6 +724,14 @@ pub(super) fn needs_value(operator: &str) -> Stop {
 
 fn first(graph: &Graph, block: BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
+}
+
+/// Returns whether an attribute already has the value that a node gives it.
+fn is_set_to(callees: &CompilationUnit, graph: &Graph, node: NodeId, args: &[IValue]) -> bool {
+    let [IValue::Object(object), value] = args else { return false };
+    let name = resolve::name_attr(graph, node).ok();
+    let slot = name.and_then(|name| flambeau_exec::Callees::slot(callees, object.class(), name));
+    slot.is_some_and(|slot| object.get(slot).is_same(value))
 }
 
 fn truth(value: &IValue) -> Result<bool, KernelError> {

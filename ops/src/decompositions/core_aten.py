@@ -990,11 +990,6 @@ def upsample_nearest1d(input: Tensor, output_size: Optional[List[int]], scale_fa
     places: List[Optional[Tensor]] = [None, None, _nearest(input, 2, sizes[0], _scale(scale_factors, 0))]
     return torch.index(input, places)
 
-# replaces aten::upsample_bilinear2d.vec
-def upsample_bilinear2d(input: Tensor, output_size: Optional[List[int]], align_corners: bool, scale_factors: Optional[List[float]]) -> Tensor:
-    sizes = _scaled(input, output_size, scale_factors)
-    return torch.upsample_bilinear2d(input, sizes, align_corners, _scale(scale_factors, 0), _scale(scale_factors, 1))
-
 # replaces aten::upsample_bicubic2d.vec
 def upsample_bicubic2d(input: Tensor, output_size: Optional[List[int]], align_corners: bool, scale_factors: Optional[List[float]]) -> Tensor:
     sizes = _scaled(input, output_size, scale_factors)

@@ -49,7 +49,7 @@ impl ExportedProgram {
         let numbers = model.exprs.symbols().filter_map(|symbol| {
             symbol.as_str().trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<usize>().ok()
         });
-        recorder.unbacked = numbers.max().map_or(0, |last| last.saturating_add(1));
+        recorder.marks.unbacked = numbers.max().map_or(0, |last| last.saturating_add(1));
         let symbols = Symbols::new(model, &mut recorder)?;
         let unit = CompilationUnit::new();
         let mut host = session.host();
