@@ -767,7 +767,11 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
 
 /// Replaces composite operators by their bodies and simplifies. The inner error: a body needs numbers that are not
 /// constant.
-fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Result<Graph, String>, Error> {
+pub(crate) fn expanded(
+    session: &Session,
+    library: &Library,
+    mut graph: Graph,
+) -> Result<Result<Graph, String>, Error> {
     let none = CompilationUnit::new();
     for _ in 0..ROUNDS {
         match autodiff::functionalize(&mut graph, library) {

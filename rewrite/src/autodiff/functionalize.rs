@@ -10,13 +10,13 @@
 //! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
 //! the number of nodes, writes and the lengths of chains of views.
 
-use super::NotDifferentiable;
 use super::activity::is_cast;
 use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument};
+use super::{Named, NotDifferentiable};
 use crate::facets::AlwaysView;
 use crate::inplace::InplaceVariants;
 use crate::passes::remove_mutation::is_fresh;
-use flambeau_exec::tape::RecordingQuery;
+use flambeau_exec::tape::{RecordingQuery, ViewRecord};
 use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, NodeMap, OpId, Prim, Type, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -175,6 +175,9 @@ impl Plan {
         if !self.can_be_placed(graph, written) {
             return fail("writes through a view whose elements may share memory, or that has no history");
         }
+        if self.is_refused(graph, written) {
+            return fail("writes to one of several views that an operator returned");
+        }
         let Some(row) = graph.op(node).row() else { return fail("is not registered") };
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
@@ -186,6 +189,13 @@ impl Plan {
             Some(variant) => Functional::Variant(variant),
             None => return fail("writes and has no functional variant"),
         };
+        if let Functional::Variant(variant) = form
+            && self.saves_written(graph, node, root, &formulas.derivative(variant)?)
+        {
+            return fail(
+                "writes memory whose elements before the write its derivative reads as another operand",
+            );
+        }
         self.writes.insert(node, form);
         self.kinds.extend(graph.results(node).map(|v| (v, (root, Kind::Same(written)))));
         let home = graph.parent(graph.def(root));
@@ -229,6 +239,11 @@ impl Plan {
                 continue;
             }
             let def = graph.def(value);
+            if self.is_refused(graph, value) && self.is_written_between(root, position[def], position[user]) {
+                let what =
+                    "reads one of several views that an operator returned after a write to their memory";
+                return Err(NotDifferentiable::at(graph, user, what));
+            }
             if !graph.ty(value).is_tensor()
                 && self.is_written_later(graph, root, def, position[def], u32::MAX)
             {
@@ -294,6 +309,37 @@ impl Plan {
         }
     }
 
+    /// Whether the derivative of a write reads an operand besides the first that is memory of the written root: an error of
+    /// the backward walk.
+    fn saves_written(&self, graph: &Graph, node: NodeId, root: ValueId, derivative: &OpDerivative) -> bool {
+        let reads = |i: usize| match derivative {
+            OpDerivative::Formulas(all) => all.iter().any(|f| f.params.contains(&Named::Arg(i))),
+            OpDerivative::Body(body) => body.params.contains(&Named::Arg(i)),
+            OpDerivative::Constant | OpDerivative::Unknown => false,
+        };
+        let mut others = graph.operands(node).enumerate().skip(1);
+        others.any(|(i, v)| self.kinds.get(&v).is_some_and(|(of, _)| *of == root) && reads(i))
+    }
+
+    /// Whether a tensor is a view that its operator returned with others, or a view of one, where recorded writes to its
+    /// memory are errors.
+    fn is_refused(&self, graph: &Graph, tensor: ValueId) -> bool {
+        let several = |node: NodeId| {
+            let record = graph.op(node).row().and_then(|row| graph.registry().facet::<ViewRecord>(row));
+            matches!(record, Some(ViewRecord::Several(_)))
+        };
+        let mut at = tensor;
+        loop {
+            at = match self.kinds.get(&at) {
+                Some((_, Kind::Same(of))) => *of,
+                Some((_, Kind::View(view, _))) if several(*view) => return true,
+                Some((_, Kind::View(_, of))) => *of,
+                Some((_, Kind::Part(unpack, _))) => graph.operand(*unpack, 0),
+                Some((_, Kind::Root)) | None => return false,
+            }
+        }
+    }
+
     /// Records that a tensor leaves the graph; at most one of each root may.
     fn leave(
         &mut self,
@@ -312,6 +358,13 @@ impl Plan {
         }
         entry.leaves = Some(tensor);
         Ok(())
+    }
+
+    /// Whether a root is written between two positions.
+    fn is_written_between(&self, root: ValueId, from: u32, until: u32) -> bool {
+        let Some(entry) = self.roots.get(&root) else { return false };
+        let next = entry.writes.partition_point(|at| *at <= from);
+        entry.writes.get(next).is_some_and(|at| *at < until)
     }
 
     /// Whether a root is written after a node at position `from` and before `until`, also by the next iteration of a loop.
@@ -587,7 +640,6 @@ impl<'g, 'p> Rewrite<'g, 'p> {
 
     /// Inserts the adjoint of a view at the cursor.
     fn adjoint(&mut self, view: NodeId, grad: ValueId, base: ValueId) -> Result<ValueId, NotDifferentiable> {
-        use super::Named;
         let formula = Arc::clone(&self.plan.views[&view]);
         let registry = Arc::clone(self.editor.graph().registry());
         let fail = |g: &Graph| NotDifferentiable::at(g, view, "its adjoint cannot be inlined");

@@ -24,6 +24,7 @@ mod functionalize;
 mod regions;
 mod reverse;
 
+pub use activity::dependent_inputs;
 pub(crate) use activity::only_stores;
 pub use bodies::expand_bodies;
 pub use differentiate::{Gradient, differentiate};
