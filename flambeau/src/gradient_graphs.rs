@@ -23,6 +23,7 @@ use flambeau_rewrite::ContainerOp;
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -100,6 +101,8 @@ pub(crate) struct Plan {
     whole: Arc<Graph>,
     /// The plans of the derivative of `whole`.
     second: GraphPlans,
+    /// The tensors that a call writes when it has succeeded: their new elements are the last results of the forward graph.
+    written: Vec<Outside>,
 }
 
 /// The end of a call with a plan.
@@ -111,6 +114,29 @@ enum Ran {
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
     Refused(&'static str),
+}
+
+/// A tensor from outside of a function that the function writes.
+pub(crate) enum Outside {
+    Argument(usize),
+    /// The path of an attribute from the receiver.
+    Attribute(Vec<Symbol>),
+}
+
+impl Outside {
+    fn of(graph: &Graph, value: ValueId) -> Option<Outside> {
+        match graph.inputs().position(|input| input == value) {
+            Some(input) => Some(Outside::Argument(input)),
+            None => Some(Outside::Attribute(path_of(graph, value)?)),
+        }
+    }
+
+    fn tensor(&self, engine: &Engine, args: &[IValue]) -> Option<Tensor> {
+        match self {
+            Outside::Argument(i) => args.get(*i)?.as_tensor().cloned(),
+            Outside::Attribute(path) => attribute(engine.unit(), args.first()?, path)?.as_tensor().cloned(),
+        }
+    }
 }
 
 /// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
@@ -340,6 +366,17 @@ fn hoist_attributes(graph: &mut Graph) {
             first.into_iter().for_each(|first| editor.move_before(node, first));
         }
     }
+    // One value for each attribute, so that all uses see writes to it.
+    let mut known: HashMap<Vec<Symbol>, ValueId> = HashMap::new();
+    let gets: Vec<NodeId> = graph.nodes(root).filter(|n| is_get(graph, *n)).collect();
+    for node in gets {
+        let value = graph.result(node, 0);
+        let Some(path) = path_of(graph, value) else { continue };
+        match known.get(&path) {
+            Some(first) => graph.edit().replace_node(node, &[*first]),
+            None => drop(known.insert(path, value)),
+        }
+    }
 }
 
 /// Returns a node that reads an attribute which is not among those of [`Prepared`].
@@ -423,19 +460,27 @@ impl Plan {
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
         let graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
-        let mut graph = match expanded(session, &library, graph)? {
-            Ok(graph) => graph,
+        let is_outside = |g: &Graph, value: ValueId| match g.inputs().position(|input| input == value) {
+            Some(i) => args.get(i).and_then(IValue::as_tensor).is_some_and(|t| !t.requires_grad()),
+            None => path_of(g, value).is_some_and(|path| {
+                let mut known = prepared.attributes.iter().zip(attributes);
+                known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
+            }),
+        };
+        let (mut graph, written) = match expanded(session, &library, graph, &is_outside)? {
+            Ok(expanded) => expanded,
             Err(reason) => return Ok(Err(reason)),
         };
+        let sources_count = wrt.len();
         for _ in 0..ROUNDS {
-            let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+            let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
             match autodiff::resolve_requires_grad(&mut graph, &wrt, &*library) {
                 Ok(false) => break,
                 Ok(true) => graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?,
                 Err(error) => return Ok(Err(error.to_string())),
             }
         }
-        let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+        let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
             graph.edit().remove_block_output(root, i);
@@ -444,9 +489,13 @@ impl Plan {
             let what = "an attribute of an object that is not a part of the first argument";
             return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
         }
+        autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
         let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
             Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient,
+            Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
+                return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
+            }
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -476,6 +525,7 @@ impl Plan {
             shared,
             draws,
             prints,
+            written,
         }))
     }
 
@@ -487,6 +537,9 @@ impl Plan {
         args: &[IValue],
         host: &mut Host,
     ) -> Result<Ran, Error> {
+        let Some(written) = self.written_tensors(engine, args) else {
+            return Ok(Ran::Refused("memory that is written is shared"));
+        };
         let generator = self.draws.then(|| host.rng().fork());
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
@@ -505,6 +558,7 @@ impl Plan {
             _ => std::slice::from_ref(&values),
         };
         let (values, kept) = values.split_at((*results).min(values.len()));
+        let (values, finals) = values.split_at(values.len().saturating_sub(written.len()));
         let flags = conditional.iter().filter(|c| **c).count();
         let (flags, kept) = kept.split_at(flags.min(kept.len()));
         let (source_values, captures) = kept.split_at((*sources).min(kept.len()));
@@ -554,14 +608,64 @@ impl Plan {
                 tape::record_view(tensor, of);
             }
         }
+        // The elements that the backward graph reads are those from before the writes.
+        let before: Vec<Tensor> =
+            written.iter().map(Tensor::clone_data).collect::<Result<_, _>>().map_err(of_tensor)?;
+        let is_written = |t: &Tensor| written.iter().any(|w| w.shares_storage(t));
+        let captures: Vec<IValue> = captures
+            .iter()
+            .map(|value| match value {
+                IValue::Tensor(t) if is_written(t) => t.clone_data().map(IValue::Tensor).map_err(of_tensor),
+                other => Ok(other.clone()),
+            })
+            .collect::<Result<_, _>>()?;
+        write_all(&written, finals.iter().filter_map(|v| v.as_tensor().cloned()))?;
         let of_graph = made.iter().zip(own).map(|(tensor, role)| tensor.clone().filter(|_| is_own(role)));
         let of_graph: Vec<Option<Tensor>> = of_graph.collect();
-        let derivative =
-            Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
-        let call = RecordedCall { args, arg_sources: self.args.clone(), captures, generator };
+        let derivative = Derivative {
+            engine: Arc::clone(engine),
+            graph: Arc::clone(graph),
+            plan: Arc::clone(self),
+            before,
+        };
+        let call = RecordedCall { args, arg_sources: self.args.clone(), captures: &captures, generator };
         tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
         Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
+
+    /// Returns the tensors that a call writes; `None` if other tensors of the call share memory with one of them.
+    fn written_tensors(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<Tensor>> {
+        if self.written.is_empty() {
+            return Some(Vec::new());
+        }
+        let written: Vec<Tensor> =
+            self.written.iter().map(|w| w.tensor(engine, args)).collect::<Option<_>>()?;
+        let mut known: HashMap<usize, &Tensor> = HashMap::new();
+        let mut is_shared = written.iter().any(|t| known.insert(t.storage().address(), t).is_some());
+        for arg in args {
+            arg.visit_tensors(|t| {
+                is_shared |= known.get(&t.storage().address()).is_some_and(|w| !w.ptr_eq(t));
+            });
+        }
+        (!is_shared).then_some(written)
+    }
+
+    /// Returns the number of results of the function.
+    fn own_results(&self) -> usize {
+        self.gradient.results - self.written.len()
+    }
+}
+
+/// Writes new elements to tensors.
+fn write_all(tensors: &[Tensor], elements: impl Iterator<Item = Tensor>) -> Result<(), Error> {
+    for (tensor, elements) in tensors.iter().zip(elements) {
+        tensor.copy_(&elements).map_err(of_tensor)?;
+    }
+    Ok(())
+}
+
+fn of_tensor(error: flambeau_tensor::TensorError) -> Error {
+    ExecError::of(&flambeau_exec::KernelError::from(error)).into()
 }
 
 /// How a result of a call gets its history.
@@ -767,20 +871,33 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
 
 /// Replaces composite operators by their bodies and simplifies. The inner error: a body needs numbers that are not
 /// constant.
+///
+/// Writes to memory from outside are made functional where `is_outside` permits it: see [`autodiff::functionalize`]. The
+/// written inputs and attributes are returned, and their final values are the last outputs of the graph.
 pub(crate) fn expanded(
     session: &Session,
     library: &Library,
     mut graph: Graph,
-) -> Result<Result<Graph, String>, Error> {
+    is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+) -> Result<Result<(Graph, Vec<Outside>), String>, Error> {
     let none = CompilationUnit::new();
-    for _ in 0..ROUNDS {
-        match autodiff::functionalize(&mut graph, library) {
-            Ok(false) => {}
-            Ok(true) => graph = session.apply_text(&graph, &none, SPECIALIZE)?,
+    let mut written = Vec::new();
+    for round in 0..ROUNDS {
+        if let Err(error) = autodiff::declare_writes(&mut graph, library) {
+            return Ok(Err(error.to_string()));
+        }
+        // Later rounds see the writes of bodies, which belong to their operators.
+        let may_write = |g: &Graph, v: ValueId| round == 0 && is_outside(g, v);
+        match autodiff::functionalize(&mut graph, library, &may_write) {
+            Ok(None) => {}
+            Ok(Some(roots)) => {
+                written.extend(roots.iter().filter_map(|root| Outside::of(&graph, *root)));
+                graph = session.apply_text(&graph, &none, SPECIALIZE)?;
+            }
             Err(error) => return Ok(Err(error.to_string())),
         }
         match autodiff::expand_bodies(&mut graph, library) {
-            Ok(0) => return Ok(Ok(graph)),
+            Ok(0) => break,
             Ok(_) => {
                 graph = session.apply_text(&graph, &none, "simplify")?;
                 graph = session.apply_text(&graph, &none, SPECIALIZE)?;
@@ -788,7 +905,7 @@ pub(crate) fn expanded(
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
-    Ok(Ok(graph))
+    Ok(Ok((graph, written)))
 }
 
 /// The derivative of a call.
@@ -796,6 +913,28 @@ struct Derivative {
     engine: Arc<Engine>,
     graph: Arc<Graph>,
     plan: Arc<Plan>,
+    /// The elements of [`Plan::written`] before the call.
+    before: Vec<Tensor>,
+}
+
+impl Derivative {
+    /// Runs the function again, with the elements that the written tensors had before the call.
+    fn replay<R>(
+        &self,
+        args: &[IValue],
+        work: impl FnOnce() -> Result<R, ExecError>,
+    ) -> Result<R, ExecError> {
+        let written = self.plan.written.iter().map(|w| w.tensor(&self.engine, args));
+        let written: Vec<Tensor> = written.collect::<Option<_>>().unwrap_or_default();
+        let fail =
+            |error: flambeau_tensor::TensorError| ExecError::of(&flambeau_exec::KernelError::from(error));
+        let now: Vec<Tensor> =
+            written.iter().map(Tensor::clone_data).collect::<Result<_, _>>().map_err(fail)?;
+        write_all(&written, self.before.iter().cloned()).map_err(|e| of_error(&e))?;
+        let result = work();
+        write_all(&written, now.into_iter()).map_err(|e| of_error(&e))?;
+        result
+    }
 }
 
 impl GraphDerivative for Derivative {
@@ -819,9 +958,10 @@ impl GraphDerivative for Derivative {
         grads: &[IValue],
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError> {
-        let args: Vec<IValue> = args.iter().chain(grads).cloned().collect();
+        let all: Vec<IValue> = args.iter().chain(grads).cloned().collect();
         let Plan { whole, second, gradient, .. } = &*self.plan;
-        let found = second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))?;
+        let found =
+            self.replay(args, || second.run(&self.engine, whole, &all, host).map_err(|e| of_error(&e)))?;
         Ok(found.map(|found| match (found, gradient.sources) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value],
@@ -829,8 +969,10 @@ impl GraphDerivative for Derivative {
     }
 
     fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
-        let value = self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e))?;
-        let values = match (&value, self.plan.gradient.results) {
+        let again = args.clone();
+        let value =
+            self.replay(&args, || self.engine.run_again(&self.graph, again, host).map_err(|e| of_error(&e)))?;
+        let values = match (&value, self.plan.own_results()) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],
         };
@@ -852,7 +994,8 @@ impl Session {
         let none = CompilationUnit::new();
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
-        let graph = expanded(self, &library, self.apply_text(graph, &none, PREPARE)?)?.map_err(refused)?;
+        let graph = self.apply_text(graph, &none, PREPARE)?;
+        let (graph, _) = expanded(self, &library, graph, &|_, _| false)?.map_err(refused)?;
         let all: Vec<ValueId> = graph.inputs().collect();
         let wrt = inputs.iter().map(|&i| {
             let input = all.get(i).copied();

@@ -206,7 +206,8 @@ impl Library {
 
     fn find_constant_args(&self, op: OpId) -> Option<Vec<usize>> {
         let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
-        let graph = expanded(&self.session, self, (**body.graph.as_ref()?).clone()).ok()?.ok()?;
+        let graph = (**body.graph.as_ref()?).clone();
+        let (graph, _) = expanded(&self.session, self, graph, &|_, _| false).ok()?.ok()?;
         let depends = autodiff::dependent_inputs(&graph, self).ok()?;
         let constant = body.params.iter().zip(depends).filter(|(_, depends)| !depends);
         Some(
@@ -254,6 +255,7 @@ impl Library {
             Helper::Copy => "copy",
             Helper::OnesLike => "ones_like",
             Helper::Replace => "replace",
+            Helper::CopyInto => "copy_into",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =

@@ -6,7 +6,8 @@
 //! elements in a tensor like the view's operand, and the other elements are those of before. Where a view is used after a
 //! write, it is taken again from the root's current value. Branches return, and loops carry, the roots that they write.
 //!
-//! Refused are writes to memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
+//! Inputs and attributes that the caller names are roots, too: their final values become outputs. Refused are writes to other
+//! memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
 //! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
 //! the number of nodes, writes and the lengths of chains of views.
 
@@ -25,19 +26,27 @@ use std::sync::Arc;
 type ByValue<T> = HashMap<ValueId, T, FxBuildHasher>;
 type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
 
-/// Makes writes to tensors functional. Returns whether there were any; after an error the graph is unchanged.
+/// Makes writes to tensors functional. Returns `None` if there were none; after an error the graph is unchanged.
+///
+/// `is_outside` states which inputs and attributes may be written: tensors that no other value shares memory with. Those that
+/// are written are returned, and their final values are further outputs of the graph, in this order.
 ///
 /// # Errors
 /// If a write cannot be made functional.
-pub fn functionalize(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<bool, NotDifferentiable> {
-    let plan = Plan::of(graph, formulas)?;
+pub fn functionalize(
+    graph: &mut Graph,
+    formulas: &dyn FormulaGraphs,
+    is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+) -> Result<Option<Vec<ValueId>>, NotDifferentiable> {
+    let plan = Plan::of(graph, formulas, is_outside)?;
     if plan.writes.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let mut changed = graph.clone();
-    Rewrite::new(changed.edit(), &plan, formulas).run()?;
+    let outside: Vec<ValueId> = plan.outside.iter().copied().filter(|v| plan.roots.contains_key(v)).collect();
+    Rewrite::new(changed.edit(), &plan, formulas).run(&outside)?;
     *graph = changed;
-    Ok(true)
+    Ok(Some(outside))
 }
 
 /// How a tensor belongs to a root.
@@ -68,6 +77,8 @@ struct Root {
     loops: Vec<NodeId>,
     /// A tensor of the root that leaves the graph.
     leaves: Option<ValueId>,
+    /// Whether it is an input or attribute.
+    is_outside: bool,
 }
 
 /// The writes of a graph, and the tensors that they concern.
@@ -79,11 +90,18 @@ struct Plan {
     views: ByNode<Arc<FormulaGraph>>,
     /// For branches and loops, the roots from outside that they write.
     merges: ByNode<Vec<ValueId>>,
+    /// Inputs and attributes that may be written, in program order.
+    outside: Vec<ValueId>,
 }
 
 impl Plan {
-    fn of(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Plan, NotDifferentiable> {
+    fn of(
+        graph: &Graph,
+        formulas: &dyn FormulaGraphs,
+        is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+    ) -> Result<Plan, NotDifferentiable> {
         let mut plan = Plan {
+            outside: Vec::new(),
             kinds: HashMap::default(),
             roots: HashMap::default(),
             writes: HashMap::default(),
@@ -93,6 +111,10 @@ impl Plan {
         if !graph.nodes_deep().any(|n| target(graph, n).is_some()) {
             return Ok(plan);
         }
+        let attributes = graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr));
+        let known = graph.inputs().chain(attributes.map(|n| graph.result(n, 0)));
+        plan.outside = known.filter(|v| graph.ty(*v).is_tensor() && is_outside(graph, *v)).collect();
+        plan.kinds.extend(plan.outside.iter().map(|v| (*v, (*v, Kind::Root))));
         let registry = Arc::clone(graph.registry());
         let variants = InplaceVariants::new(&registry);
         let mut position = NodeMap::for_nodes(graph, 0u32);
@@ -200,7 +222,10 @@ impl Plan {
         self.kinds.extend(graph.results(node).map(|v| (v, (root, Kind::Same(written)))));
         let home = graph.parent(graph.def(root));
         let entry = self.roots.entry(root);
-        let entry = entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None });
+        let def = graph.prim(graph.def(root));
+        let is_outside = matches!(def, Some(Prim::Param | Prim::GetAttr));
+        let entry =
+            entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None, is_outside });
         entry.writes.push(at);
         let mut inner = node;
         while graph.parent(inner) != home {
@@ -353,6 +378,9 @@ impl Plan {
             tensor = *of;
         }
         let Some(entry) = self.roots.get_mut(&root) else { return Ok(()) };
+        if entry.is_outside {
+            return Err(NotDifferentiable::at(graph, user, "returns memory from outside that is written"));
+        }
         if entry.leaves.is_some_and(|other| other != tensor) {
             return Err(NotDifferentiable::at(graph, user, "two results share memory that is written"));
         }
@@ -438,7 +466,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
     }
 
-    fn run(mut self) -> Result<(), NotDifferentiable> {
+    fn run(mut self, outside: &[ValueId]) -> Result<(), NotDifferentiable> {
         let root = self.editor.graph().root();
         let steps: Vec<WalkStep> = self.editor.graph().walk(root).collect();
         for &step in &steps {
@@ -448,6 +476,10 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 WalkStep::Leave(block) => self.leave(block)?,
                 WalkStep::Done(node) => self.done(node),
             }
+        }
+        for written in outside {
+            let (_, last) = self.current[written];
+            self.editor.add_output(last);
         }
         for step in steps.into_iter().rev() {
             let WalkStep::Node(node) = step else { continue };

@@ -54,6 +54,11 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
         return Ok(());
     }
     let modes = Modes::of(graph)?;
+    // PyTorch refuses recorded writes to the memory of such views.
+    let writes = |n: NodeId| graph.op(n).row().is_some() && graph.effects(n).may_write();
+    if let Some(view) = modes.views.first().filter(|_| graph.nodes_deep().any(writes)) {
+        return Err(NotDifferentiable::at(graph, *view, "makes a view where gradients are not enabled"));
+    }
     let detach = formulas.helper(Helper::Detach)?;
     let mut editor = graph.edit();
     for value in modes.disabled {
@@ -83,6 +88,8 @@ struct Modes {
     changes: Vec<NodeId>,
     /// Tensors that are computed where gradients are not enabled.
     disabled: Vec<ValueId>,
+    /// Operators that return views where gradients are not enabled.
+    views: Vec<NodeId>,
 }
 
 impl Modes {
@@ -133,6 +140,9 @@ impl Modes {
             let ty = graph.ty(result);
             if ty.is_tensor() {
                 self.disabled.push(result);
+                if graph.op(node).row().is_some() && graph.effects(node).result_aliases() {
+                    self.views.push(node);
+                }
             } else if graph.op(node).row().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
                 let what = "returns a list of tensors where gradients are not enabled";
                 return Err(NotDifferentiable::at(graph, node, what));
