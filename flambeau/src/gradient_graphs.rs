@@ -7,19 +7,17 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::gradient_memory::{
+    Memory, Outside, Role, attribute, of_tensor, path_of, unpacked, unpacked_entries, write_all,
+};
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
 use flambeau_exec::{ExecError, Host};
 use flambeau_executor::CompleteArgumentSpec;
-use flambeau_ir::attr::names;
 use flambeau_ir::types::{TensorType, TypeKind};
-use flambeau_ir::value::Object;
-use flambeau_ir::{
-    At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
-};
-use flambeau_rewrite::ContainerOp;
+use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
 use std::borrow::Cow;
@@ -54,6 +52,9 @@ pub(crate) struct GraphPlans {
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, Known)>>,
+    /// Whether a plan may assume the values of integer arguments, where there is none for all values: the numbers of
+    /// iterations of loops then become constants, and the loops are written out.
+    may_assume_numbers: bool,
 }
 
 /// A plan, or the reason why there is none.
@@ -75,12 +76,14 @@ struct Attribute {
 }
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Key {
     spec: CompleteArgumentSpec,
     /// The keys of dictionaries, as text.
     entries: Vec<String>,
     attributes: Vec<bool>,
+    /// The values of integer and boolean arguments, by position, if the plan assumes them.
+    numbers: Vec<(usize, i64)>,
 }
 
 /// A differentiated graph, compiled.
@@ -114,29 +117,6 @@ enum Ran {
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
     Refused(&'static str),
-}
-
-/// A tensor from outside of a function that the function writes.
-pub(crate) enum Outside {
-    Argument(usize),
-    /// The path of an attribute from the receiver.
-    Attribute(Vec<Symbol>),
-}
-
-impl Outside {
-    fn of(graph: &Graph, value: ValueId) -> Option<Outside> {
-        match graph.inputs().position(|input| input == value) {
-            Some(input) => Some(Outside::Argument(input)),
-            None => Some(Outside::Attribute(path_of(graph, value)?)),
-        }
-    }
-
-    fn tensor(&self, engine: &Engine, args: &[IValue]) -> Option<Tensor> {
-        match self {
-            Outside::Argument(i) => args.get(*i)?.as_tensor().cloned(),
-            Outside::Attribute(path) => attribute(engine.unit(), args.first()?, path)?.as_tensor().cloned(),
-        }
-    }
 }
 
 /// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
@@ -184,8 +164,12 @@ impl GraphPlans {
                 Ran::Returned(value) => return Ok(Some(value)),
                 Ran::Raised => return Ok(None),
                 Ran::Shares(shared) => {
-                    let Some(key) = prepared.key(engine, args) else { return Ok(None) };
-                    Plan::new(engine, prepared, args, &key.attributes, shared)?.map(Arc::new)
+                    let key = lock(&self.plans)
+                        .iter()
+                        .find(|(_, known)| is_plan(known, &plan))
+                        .map(|(k, _)| k.clone());
+                    let Some(key) = key else { return Ok(None) };
+                    Plan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
                 Ran::Refused(reason) => Err(reason.to_owned()),
             };
@@ -200,7 +184,7 @@ impl GraphPlans {
 
     fn replace(&self, plan: &Arc<Plan>, by: &Known) {
         for (_, known) in lock(&self.plans).iter_mut() {
-            if known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan)) {
+            if is_plan(known, plan) {
                 *known = by.clone();
             }
         }
@@ -218,7 +202,16 @@ impl GraphPlans {
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
         let mut found: Vec<String> = whole.into_iter().cloned().collect();
-        for (_, plan) in lock(&self.plans).iter() {
+        let plans = lock(&self.plans);
+        for (key, plan) in plans.iter() {
+            let is_assuming = |(other, plan): &(Key, Known)| {
+                plan.is_ok()
+                    && !other.numbers.is_empty()
+                    && Key { numbers: Vec::new(), ..other.clone() } == *key
+            };
+            if plans.iter().any(is_assuming) {
+                continue;
+            }
             match plan {
                 Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("{AGAIN}{why}"))),
                 Err(reason) => found.push(reason.clone()),
@@ -234,6 +227,29 @@ impl GraphPlans {
         args: &[IValue],
     ) -> Result<Option<Arc<Plan>>, Error> {
         let Some(key) = prepared.key(engine, args) else { return Ok(None) };
+        let of_numbers = |(i, arg): (usize, &IValue)| match arg {
+            IValue::Int(n) => Some((i, *n)),
+            IValue::Bool(b) => Some((i, i64::from(*b))),
+            _ => None,
+        };
+        let numbers: Vec<(usize, i64)> = args.iter().enumerate().filter_map(of_numbers).collect();
+        let has_numbers = self.may_assume_numbers && !numbers.is_empty();
+        let assuming = has_numbers.then(|| Key { numbers, ..key.clone() });
+        for key in std::iter::once(key).chain(assuming) {
+            if let Some(plan) = self.plan_for(engine, prepared, args, key)? {
+                return Ok(Some(plan));
+            }
+        }
+        Ok(None)
+    }
+
+    fn plan_for(
+        &self,
+        engine: &Arc<Engine>,
+        prepared: &Prepared,
+        args: &[IValue],
+        key: Key,
+    ) -> Result<Option<Arc<Plan>>, Error> {
         let mut plans = lock(&self.plans);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone().ok());
@@ -241,10 +257,14 @@ impl GraphPlans {
         if plans.len() >= MAX_PLANS {
             return Ok(None);
         }
-        let plan = Plan::new(engine, prepared, args, &key.attributes, Vec::new())?.map(Arc::new);
+        let plan = Plan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
         plans.push((key, plan.clone()));
         Ok(plan.ok())
     }
+}
+
+fn is_plan(known: &Known, plan: &Arc<Plan>) -> bool {
+    known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan))
 }
 
 /// Locks plans; a panic leaves them complete.
@@ -304,6 +324,7 @@ impl Prepared {
             spec: CompleteArgumentSpec::of(&described, true),
             entries: args.iter().flat_map(keys).collect(),
             attributes: self.requires_grad(engine, args)?,
+            numbers: Vec::new(),
         };
         key.spec.is_complete().then_some(key)
     }
@@ -328,19 +349,6 @@ fn described(arg: &IValue) -> IValue {
         IValue::Dict(dict) => IValue::tuple(dict.read().iter().map(|(_, value)| value.clone()).collect()),
         other => other.clone(),
     }
-}
-
-/// Returns the names of the attributes that lead from the first input to a value.
-fn path_of(graph: &Graph, value: ValueId) -> Option<Vec<Symbol>> {
-    let mut path = Vec::new();
-    let mut value = value;
-    while graph.is_prim(graph.def(value), Prim::GetAttr) {
-        let node = graph.def(value);
-        path.push(Symbol::new(graph.attr(node, names::name())?.as_str()?));
-        value = graph.operand(node, 0);
-    }
-    path.reverse();
-    (graph.inputs().next() == Some(value)).then_some(path)
 }
 
 /// Moves attributes that nested blocks read from the receiver to the start of the graph, which does not set any.
@@ -400,26 +408,16 @@ fn may_hold_tensor(ty: Type) -> bool {
     }
 }
 
-fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<IValue> {
-    let mut value = receiver.clone();
-    for name in path {
-        let object: &Object = value.as_object()?;
-        let class = unit.class(object.class())?;
-        let slot = class.attributes.iter().position(|a| a.name == *name)?;
-        value = object.get(slot);
-    }
-    Some(value)
-}
-
 impl Plan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
         engine: &Arc<Engine>,
         prepared: &Prepared,
         args: &[IValue],
-        attributes: &[bool],
+        key: &Key,
         shared: Vec<Vec<usize>>,
     ) -> Result<Result<Plan, String>, Error> {
+        let attributes = &key.attributes[..];
         let session = engine.session();
         let library = session.gradient_library()?;
         let mut graph = prepared.graph.clone();
@@ -428,7 +426,9 @@ impl Plan {
         let mut sources = vec![vec![None]; args.len()];
         for (i, (value, arg)) in inputs.iter().zip(args).enumerate() {
             match arg {
-                IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).is_tensor() => {
+                IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).unwrap_optional().is_tensor() => {
+                    // A plan assumes which optional arguments there are.
+                    graph.edit().set_type(*value, Type::TENSOR);
                     sources[i] = vec![Some(wrt.len())];
                     wrt.push(*value);
                 }
@@ -456,6 +456,13 @@ impl Plan {
         let required = prepared.attributes.iter().zip(attributes).filter(|(_, required)| **required);
         wrt.extend(required.map(|(attribute, _)| attribute.value));
         specialize(&mut graph, &inputs, args);
+        for (i, _) in &key.numbers {
+            let root = graph.root();
+            let mut editor = graph.edit();
+            editor.at(At::start(root));
+            let value = editor.constant(args[*i].clone());
+            editor.replace_all_uses(inputs[*i], value);
+        }
         // Sources survive passes as outputs.
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
@@ -517,7 +524,7 @@ impl Plan {
         };
         Ok(Ok(Plan {
             whole,
-            second: GraphPlans::default(),
+            second: GraphPlans { may_assume_numbers: true, ..GraphPlans::default() },
             forward: engine.compile(&Arc::new(gradient.forward))?,
             backward: engine.compile(&Arc::new(gradient.backward))?,
             gradient: counts,
@@ -639,7 +646,7 @@ impl Plan {
             return Some(Vec::new());
         }
         let written: Vec<Tensor> =
-            self.written.iter().map(|w| w.tensor(engine, args)).collect::<Option<_>>()?;
+            self.written.iter().map(|w| w.tensor(engine.unit(), args)).collect::<Option<_>>()?;
         let mut known: HashMap<usize, &Tensor> = HashMap::new();
         let mut is_shared = written.iter().any(|t| known.insert(t.storage().address(), t).is_some());
         for arg in args {
@@ -653,152 +660,6 @@ impl Plan {
     /// Returns the number of results of the function.
     fn own_results(&self) -> usize {
         self.gradient.results - self.written.len()
-    }
-}
-
-/// Writes new elements to tensors.
-fn write_all(tensors: &[Tensor], elements: impl Iterator<Item = Tensor>) -> Result<(), Error> {
-    for (tensor, elements) in tensors.iter().zip(elements) {
-        tensor.copy_(&elements).map_err(of_tensor)?;
-    }
-    Ok(())
-}
-
-fn of_tensor(error: flambeau_tensor::TensorError) -> Error {
-    ExecError::of(&flambeau_exec::KernelError::from(error)).into()
-}
-
-/// How a result of a call gets its history.
-enum Role {
-    /// From the differentiated graph.
-    Own,
-    /// From the layout: it is a view of a tensor that existed before the call.
-    View(Tensor),
-    /// It has its history already, or none: it is an argument, another result, or not differentiable.
-    Known,
-}
-
-impl Role {
-    fn is_own(&self) -> bool {
-        matches!(self, Role::Own)
-    }
-}
-
-/// The tensors that results may share memory with.
-struct Memory {
-    before: Vec<Tensor>,
-    made: Vec<Tensor>,
-}
-
-impl Memory {
-    fn new(args: &[IValue], sources: &[Tensor]) -> Memory {
-        let mut before = sources.to_vec();
-        for arg in args.iter().filter(|arg| !matches!(arg, IValue::Object(_))) {
-            arg.visit_tensors(|t| before.push(t.clone()));
-        }
-        Memory { before, made: Vec::new() }
-    }
-
-    /// Returns the role of the next result; `None` if it is a view of another result, whose writes would not be seen.
-    fn role(&mut self, result: &Tensor) -> Option<Role> {
-        let floating = result.dtype().is_floating() || result.dtype().is_complex();
-        if !floating || self.before.iter().chain(&self.made).any(|t| t.ptr_eq(result)) {
-            return Some(Role::Known);
-        }
-        let has_memory = result.numel() > 0;
-        let shared = |t: &&Tensor| has_memory && t.shares_storage(result);
-        if let Some(of) = self.before.iter().find(shared) {
-            return Some(Role::View(of.clone()));
-        }
-        if self.made.iter().any(|t| shared(&t)) {
-            return None;
-        }
-        self.made.push(result.clone());
-        Some(Role::Own)
-    }
-}
-
-/// Lets a graph read a list argument as a list of its elements, which are then sources if they require gradients;
-/// returns the source that each element is.
-fn unpacked(
-    graph: &mut Graph,
-    list: ValueId,
-    items: &[IValue],
-    wrt: &mut Vec<ValueId>,
-) -> Result<ArgSources, NotDifferentiable> {
-    let ty = graph.ty(list);
-    let elem = ty.list_elem().unwrap_or(Type::TENSOR);
-    let root = graph.root();
-    let mut editor = graph.edit();
-    editor.at(At::start(root));
-    let types = vec![elem; items.len()];
-    let node = editor.node(Prim::ListUnpack, &[list], &types);
-    let values: Vec<ValueId> = editor.graph().results(node).collect();
-    let made = editor.value(Prim::ListConstruct, &values, ty);
-    let def = editor.graph().def(made);
-    editor.replace_uses_after(def, list, made);
-    check_unwritten(editor.graph(), made)?;
-    let mut sources = Vec::new();
-    for (item, value) in items.iter().zip(values) {
-        let source = item.as_tensor().filter(|t| t.requires_grad());
-        if source.is_some() && !elem.is_tensor() {
-            return Err(NotDifferentiable::at(graph, node, "an argument is a list of optional tensors"));
-        }
-        sources.push(source.map(|_| wrt.len()));
-        wrt.extend(source.map(|_| value));
-    }
-    Ok(sources)
-}
-
-/// Lets a graph read a dictionary argument as a dictionary of its entries, as [`unpacked`] does for lists.
-fn unpacked_entries(
-    graph: &mut Graph,
-    dict: ValueId,
-    entries: &[(IValue, IValue)],
-    wrt: &mut Vec<ValueId>,
-) -> Result<ArgSources, NotDifferentiable> {
-    let registry = Arc::clone(graph.registry());
-    let (ty, root) = (graph.ty(dict), graph.root());
-    let refused = |graph: &Graph, what: &str| Err(NotDifferentiable::at(graph, graph.param(root), what));
-    let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
-        return refused(graph, "an argument is a dictionary of other values than tensors");
-    };
-    let column = registry.column::<ContainerOp>();
-    let takes = |op: &OpId| {
-        let args = &registry.schema(*op).args;
-        column.get(*op) == Some(&ContainerOp::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
-    };
-    let Some(read) = registry.ids().find(takes) else {
-        return refused(graph, "an argument is a dictionary with keys of an unknown type");
-    };
-    let mut editor = graph.edit();
-    editor.at(At::start(root));
-    let (mut operands, mut sources) = (Vec::new(), Vec::new());
-    for (key, value) in entries {
-        let key = editor.constant(key.clone());
-        let element = editor.value(read, &[dict, key], elem);
-        operands.extend([key, element]);
-        let source = value.as_tensor().filter(|t| t.requires_grad());
-        sources.push(source.map(|_| wrt.len()));
-        wrt.extend(source.map(|_| element));
-    }
-    let made = editor.value(Prim::DictConstruct, &operands, ty);
-    let def = editor.graph().def(made);
-    editor.replace_uses_after(def, dict, made);
-    check_unwritten(graph, made)?;
-    Ok(sources)
-}
-
-/// Refuses writes to an argument's container, which the caller would not see.
-fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferentiable> {
-    let writes =
-        |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<ContainerOp>(row)) {
-            Some(what) => what.writes(),
-            None => graph.effects(*n).may_write(),
-        };
-    match graph.uses(container).map(|u| u.user).find(writes) {
-        Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
-        None => Ok(()),
     }
 }
 
@@ -918,21 +779,25 @@ struct Derivative {
 }
 
 impl Derivative {
-    /// Runs the function again, with the elements that the written tensors had before the call.
+    /// Runs the function again on tensors that have the elements which the written tensors had before the call.
     fn replay<R>(
         &self,
         args: &[IValue],
-        work: impl FnOnce() -> Result<R, ExecError>,
+        work: impl FnOnce(Vec<IValue>) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
-        let written = self.plan.written.iter().map(|w| w.tensor(&self.engine, args));
-        let written: Vec<Tensor> = written.collect::<Option<_>>().unwrap_or_default();
-        let fail =
-            |error: flambeau_tensor::TensorError| ExecError::of(&flambeau_exec::KernelError::from(error));
-        let now: Vec<Tensor> =
-            written.iter().map(Tensor::clone_data).collect::<Result<_, _>>().map_err(fail)?;
-        write_all(&written, self.before.iter().cloned()).map_err(|e| of_error(&e))?;
-        let result = work();
-        write_all(&written, now.into_iter()).map_err(|e| of_error(&e))?;
+        let unit = self.engine.unit();
+        let mut args = args.to_vec();
+        let mut replaced = Vec::new();
+        for (written, before) in self.plan.written.iter().zip(&self.before) {
+            if let Some(now) = written.tensor(unit, &args) {
+                written.replace(unit, &mut args, before.alias());
+                replaced.push((written, now));
+            }
+        }
+        let result = work(args.clone());
+        for (written, now) in replaced {
+            written.replace(unit, &mut args, now);
+        }
         result
     }
 }
@@ -958,10 +823,11 @@ impl GraphDerivative for Derivative {
         grads: &[IValue],
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError> {
-        let all: Vec<IValue> = args.iter().chain(grads).cloned().collect();
         let Plan { whole, second, gradient, .. } = &*self.plan;
-        let found =
-            self.replay(args, || second.run(&self.engine, whole, &all, host).map_err(|e| of_error(&e)))?;
+        let found = self.replay(args, |mut args| {
+            args.extend(grads.iter().cloned());
+            second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))
+        })?;
         Ok(found.map(|found| match (found, gradient.sources) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value],
@@ -969,9 +835,8 @@ impl GraphDerivative for Derivative {
     }
 
     fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
-        let again = args.clone();
-        let value =
-            self.replay(&args, || self.engine.run_again(&self.graph, again, host).map_err(|e| of_error(&e)))?;
+        let value = self
+            .replay(&args, |args| self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e)))?;
         let values = match (&value, self.plan.own_results()) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],

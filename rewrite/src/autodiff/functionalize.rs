@@ -418,7 +418,7 @@ fn is_constant(formulas: &dyn FormulaGraphs, op: OpId) -> Result<bool, NotDiffer
 }
 
 /// Returns the tensor that an operator writes and returns: its first operand.
-fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
+pub(super) fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let row = graph.op(node).row()?;
     let schema = graph.registry().schema(row);
     let is_first = |(i, arg): (usize, &flambeau_ir::schema::Argument)| arg.is_write() == (i == 0);
