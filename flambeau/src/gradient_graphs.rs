@@ -21,7 +21,7 @@ use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Pr
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -308,6 +308,16 @@ impl Prepared {
         Ok(Prepared { graph, attributes })
     }
 
+    /// Whether a call may write a value from outside: an argument or attribute that requires no gradient.
+    fn may_write(&self, graph: &Graph, value: ValueId, args: &[IValue], attributes: &[bool]) -> bool {
+        if let Some(i) = graph.inputs().position(|input| input == value) {
+            return args.get(i).and_then(IValue::as_tensor).is_some_and(|t| !t.requires_grad());
+        }
+        let Some(path) = path_of(graph, value) else { return false };
+        let mut known = self.attributes.iter().zip(attributes);
+        known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
+    }
+
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
         // The elements of lists and dictionaries are described like those of tuples.
@@ -375,11 +385,12 @@ fn hoist_attributes(graph: &mut Graph) {
         }
     }
     // One value for each attribute, so that all uses see writes to it.
-    let mut known: HashMap<Vec<Symbol>, ValueId> = HashMap::new();
+    let mut known: BTreeMap<Vec<&str>, ValueId> = BTreeMap::new();
     let gets: Vec<NodeId> = graph.nodes(root).filter(|n| is_get(graph, *n)).collect();
     for node in gets {
         let value = graph.result(node, 0);
         let Some(path) = path_of(graph, value) else { continue };
+        let path: Vec<&str> = path.iter().map(|name| name.as_str()).collect();
         match known.get(&path) {
             Some(first) => graph.edit().replace_node(node, &[*first]),
             None => drop(known.insert(path, value)),
@@ -467,13 +478,7 @@ impl Plan {
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
         let graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
-        let is_outside = |g: &Graph, value: ValueId| match g.inputs().position(|input| input == value) {
-            Some(i) => args.get(i).and_then(IValue::as_tensor).is_some_and(|t| !t.requires_grad()),
-            None => path_of(g, value).is_some_and(|path| {
-                let mut known = prepared.attributes.iter().zip(attributes);
-                known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
-            }),
-        };
+        let is_outside = |g: &Graph, value: ValueId| prepared.may_write(g, value, args, attributes);
         let (mut graph, written) = match expanded(session, &library, graph, &is_outside)? {
             Ok(expanded) => expanded,
             Err(reason) => return Ok(Err(reason)),
@@ -647,7 +652,7 @@ impl Plan {
         }
         let written: Vec<Tensor> =
             self.written.iter().map(|w| w.tensor(engine.unit(), args)).collect::<Option<_>>()?;
-        let mut known: HashMap<usize, &Tensor> = HashMap::new();
+        let mut known: BTreeMap<usize, &Tensor> = BTreeMap::new();
         let mut is_shared = written.iter().any(|t| known.insert(t.storage().address(), t).is_some());
         for arg in args {
             arg.visit_tensors(|t| {

@@ -23,7 +23,6 @@ pub(super) struct Node {
     pub(super) edges: Vec<Option<Edge>>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly all nodes are calls of operators, the largest variant")]
 pub(super) enum NodeKind {
     /// A tensor that requires a gradient. The accumulated gradient is owned by the tensor, not by the node: a program
     /// may record a write to the gradient, whose history then contains nodes that depend on this one.
