@@ -7,22 +7,21 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::gradient_memory::{
+    Memory, Outside, Role, attribute, of_tensor, path_of, unpacked, unpacked_entries, write_all,
+};
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
 use flambeau_exec::{ExecError, Host};
 use flambeau_executor::CompleteArgumentSpec;
-use flambeau_ir::attr::names;
 use flambeau_ir::types::{TensorType, TypeKind};
-use flambeau_ir::value::Object;
-use flambeau_ir::{
-    At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
-};
-use flambeau_rewrite::ContainerOp;
+use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -53,6 +52,9 @@ pub(crate) struct GraphPlans {
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, Known)>>,
+    /// Whether a plan may assume the values of integer arguments, where there is none for all values: the numbers of
+    /// iterations of loops then become constants, and the loops are written out.
+    may_assume_numbers: bool,
 }
 
 /// A plan, or the reason why there is none.
@@ -74,12 +76,14 @@ struct Attribute {
 }
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Key {
     spec: CompleteArgumentSpec,
     /// The keys of dictionaries, as text.
     entries: Vec<String>,
     attributes: Vec<bool>,
+    /// The values of integer and boolean arguments, by position, if the plan assumes them.
+    numbers: Vec<(usize, i64)>,
 }
 
 /// A differentiated graph, compiled.
@@ -100,6 +104,8 @@ pub(crate) struct Plan {
     whole: Arc<Graph>,
     /// The plans of the derivative of `whole`.
     second: GraphPlans,
+    /// The tensors that a call writes when it has succeeded: their new elements are the last results of the forward graph.
+    written: Vec<Outside>,
 }
 
 /// The end of a call with a plan.
@@ -158,8 +164,12 @@ impl GraphPlans {
                 Ran::Returned(value) => return Ok(Some(value)),
                 Ran::Raised => return Ok(None),
                 Ran::Shares(shared) => {
-                    let Some(key) = prepared.key(engine, args) else { return Ok(None) };
-                    Plan::new(engine, prepared, args, &key.attributes, shared)?.map(Arc::new)
+                    let key = lock(&self.plans)
+                        .iter()
+                        .find(|(_, known)| is_plan(known, &plan))
+                        .map(|(k, _)| k.clone());
+                    let Some(key) = key else { return Ok(None) };
+                    Plan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
                 Ran::Refused(reason) => Err(reason.to_owned()),
             };
@@ -174,7 +184,7 @@ impl GraphPlans {
 
     fn replace(&self, plan: &Arc<Plan>, by: &Known) {
         for (_, known) in lock(&self.plans).iter_mut() {
-            if known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan)) {
+            if is_plan(known, plan) {
                 *known = by.clone();
             }
         }
@@ -192,7 +202,16 @@ impl GraphPlans {
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
         let mut found: Vec<String> = whole.into_iter().cloned().collect();
-        for (_, plan) in lock(&self.plans).iter() {
+        let plans = lock(&self.plans);
+        for (key, plan) in plans.iter() {
+            let is_assuming = |(other, plan): &(Key, Known)| {
+                plan.is_ok()
+                    && !other.numbers.is_empty()
+                    && Key { numbers: Vec::new(), ..other.clone() } == *key
+            };
+            if plans.iter().any(is_assuming) {
+                continue;
+            }
             match plan {
                 Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("{AGAIN}{why}"))),
                 Err(reason) => found.push(reason.clone()),
@@ -208,6 +227,29 @@ impl GraphPlans {
         args: &[IValue],
     ) -> Result<Option<Arc<Plan>>, Error> {
         let Some(key) = prepared.key(engine, args) else { return Ok(None) };
+        let of_numbers = |(i, arg): (usize, &IValue)| match arg {
+            IValue::Int(n) => Some((i, *n)),
+            IValue::Bool(b) => Some((i, i64::from(*b))),
+            _ => None,
+        };
+        let numbers: Vec<(usize, i64)> = args.iter().enumerate().filter_map(of_numbers).collect();
+        let has_numbers = self.may_assume_numbers && !numbers.is_empty();
+        let assuming = has_numbers.then(|| Key { numbers, ..key.clone() });
+        for key in std::iter::once(key).chain(assuming) {
+            if let Some(plan) = self.plan_for(engine, prepared, args, key)? {
+                return Ok(Some(plan));
+            }
+        }
+        Ok(None)
+    }
+
+    fn plan_for(
+        &self,
+        engine: &Arc<Engine>,
+        prepared: &Prepared,
+        args: &[IValue],
+        key: Key,
+    ) -> Result<Option<Arc<Plan>>, Error> {
         let mut plans = lock(&self.plans);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone().ok());
@@ -215,10 +257,14 @@ impl GraphPlans {
         if plans.len() >= MAX_PLANS {
             return Ok(None);
         }
-        let plan = Plan::new(engine, prepared, args, &key.attributes, Vec::new())?.map(Arc::new);
+        let plan = Plan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
         plans.push((key, plan.clone()));
         Ok(plan.ok())
     }
+}
+
+fn is_plan(known: &Known, plan: &Arc<Plan>) -> bool {
+    known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan))
 }
 
 /// Locks plans; a panic leaves them complete.
@@ -262,6 +308,16 @@ impl Prepared {
         Ok(Prepared { graph, attributes })
     }
 
+    /// Whether a call may write a value from outside: an argument or attribute that requires no gradient.
+    fn may_write(&self, graph: &Graph, value: ValueId, args: &[IValue], attributes: &[bool]) -> bool {
+        if let Some(i) = graph.inputs().position(|input| input == value) {
+            return args.get(i).and_then(IValue::as_tensor).is_some_and(|t| !t.requires_grad());
+        }
+        let Some(path) = path_of(graph, value) else { return false };
+        let mut known = self.attributes.iter().zip(attributes);
+        known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
+    }
+
     /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
         // The elements of lists and dictionaries are described like those of tuples.
@@ -278,6 +334,7 @@ impl Prepared {
             spec: CompleteArgumentSpec::of(&described, true),
             entries: args.iter().flat_map(keys).collect(),
             attributes: self.requires_grad(engine, args)?,
+            numbers: Vec::new(),
         };
         key.spec.is_exact().then_some(key)
     }
@@ -304,19 +361,6 @@ fn described(arg: &IValue) -> IValue {
     }
 }
 
-/// Returns the names of the attributes that lead from the first input to a value.
-fn path_of(graph: &Graph, value: ValueId) -> Option<Vec<Symbol>> {
-    let mut path = Vec::new();
-    let mut value = value;
-    while graph.is_prim(graph.def(value), Prim::GetAttr) {
-        let node = graph.def(value);
-        path.push(Symbol::new(graph.attr(node, names::name())?.as_str()?));
-        value = graph.operand(node, 0);
-    }
-    path.reverse();
-    (graph.inputs().next() == Some(value)).then_some(path)
-}
-
 /// Moves attributes that nested blocks read from the receiver to the start of the graph, which does not set any.
 fn hoist_attributes(graph: &mut Graph) {
     let root = graph.root();
@@ -338,6 +382,18 @@ fn hoist_attributes(graph: &mut Graph) {
         } else {
             let first = editor.graph().nodes(root).next();
             first.into_iter().for_each(|first| editor.move_before(node, first));
+        }
+    }
+    // One value for each attribute, so that all uses see writes to it.
+    let mut known: BTreeMap<Vec<&str>, ValueId> = BTreeMap::new();
+    let gets: Vec<NodeId> = graph.nodes(root).filter(|n| is_get(graph, *n)).collect();
+    for node in gets {
+        let value = graph.result(node, 0);
+        let Some(path) = path_of(graph, value) else { continue };
+        let path: Vec<&str> = path.iter().map(|name| name.as_str()).collect();
+        match known.get(&path) {
+            Some(first) => graph.edit().replace_node(node, &[*first]),
+            None => drop(known.insert(path, value)),
         }
     }
 }
@@ -363,26 +419,16 @@ fn may_hold_tensor(ty: Type) -> bool {
     }
 }
 
-fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbol]) -> Option<IValue> {
-    let mut value = receiver.clone();
-    for name in path {
-        let object: &Object = value.as_object()?;
-        let class = unit.class(object.class())?;
-        let slot = class.attributes.iter().position(|a| a.name == *name)?;
-        value = object.get(slot);
-    }
-    Some(value)
-}
-
 impl Plan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
         engine: &Arc<Engine>,
         prepared: &Prepared,
         args: &[IValue],
-        attributes: &[bool],
+        key: &Key,
         shared: Vec<Vec<usize>>,
     ) -> Result<Result<Plan, String>, Error> {
+        let attributes = &key.attributes[..];
         let session = engine.session();
         let library = session.gradient_library()?;
         let mut graph = prepared.graph.clone();
@@ -391,7 +437,9 @@ impl Plan {
         let mut sources = vec![vec![None]; args.len()];
         for (i, (value, arg)) in inputs.iter().zip(args).enumerate() {
             match arg {
-                IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).is_tensor() => {
+                IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).unwrap_optional().is_tensor() => {
+                    // A plan assumes which optional arguments there are.
+                    graph.edit().set_type(*value, Type::TENSOR);
                     sources[i] = vec![Some(wrt.len())];
                     wrt.push(*value);
                 }
@@ -419,23 +467,32 @@ impl Plan {
         let required = prepared.attributes.iter().zip(attributes).filter(|(_, required)| **required);
         wrt.extend(required.map(|(attribute, _)| attribute.value));
         specialize(&mut graph, &inputs, args);
+        for (i, _) in &key.numbers {
+            let root = graph.root();
+            let mut editor = graph.edit();
+            editor.at(At::start(root));
+            let value = editor.constant(args[*i].clone());
+            editor.replace_all_uses(inputs[*i], value);
+        }
         // Sources survive passes as outputs.
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
         let graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
-        let mut graph = match expanded(session, &library, graph)? {
-            Ok(graph) => graph,
+        let is_outside = |g: &Graph, value: ValueId| prepared.may_write(g, value, args, attributes);
+        let (mut graph, written) = match expanded(session, &library, graph, &is_outside)? {
+            Ok(expanded) => expanded,
             Err(reason) => return Ok(Err(reason)),
         };
+        let sources_count = wrt.len();
         for _ in 0..ROUNDS {
-            let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+            let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
             match autodiff::resolve_requires_grad(&mut graph, &wrt, &*library) {
                 Ok(false) => break,
                 Ok(true) => graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?,
                 Err(error) => return Ok(Err(error.to_string())),
             }
         }
-        let wrt: Vec<ValueId> = graph.outputs().skip(results).collect();
+        let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
             graph.edit().remove_block_output(root, i);
@@ -444,9 +501,13 @@ impl Plan {
             let what = "an attribute of an object that is not a part of the first argument";
             return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
         }
+        autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
         let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
             Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient,
+            Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
+                return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
+            }
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -468,7 +529,7 @@ impl Plan {
         };
         Ok(Ok(Plan {
             whole,
-            second: GraphPlans::default(),
+            second: GraphPlans { may_assume_numbers: true, ..GraphPlans::default() },
             forward: engine.compile(&Arc::new(gradient.forward))?,
             backward: engine.compile(&Arc::new(gradient.backward))?,
             gradient: counts,
@@ -476,6 +537,7 @@ impl Plan {
             shared,
             draws,
             prints,
+            written,
         }))
     }
 
@@ -487,6 +549,9 @@ impl Plan {
         args: &[IValue],
         host: &mut Host,
     ) -> Result<Ran, Error> {
+        let Some(written) = self.written_tensors(engine, args) else {
+            return Ok(Ran::Refused("memory that is written is shared"));
+        };
         let generator = self.draws.then(|| host.rng().fork());
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
@@ -505,6 +570,7 @@ impl Plan {
             _ => std::slice::from_ref(&values),
         };
         let (values, kept) = values.split_at((*results).min(values.len()));
+        let (values, finals) = values.split_at(values.len().saturating_sub(written.len()));
         let flags = conditional.iter().filter(|c| **c).count();
         let (flags, kept) = kept.split_at(flags.min(kept.len()));
         let (source_values, captures) = kept.split_at((*sources).min(kept.len()));
@@ -554,147 +620,51 @@ impl Plan {
                 tape::record_view(tensor, of);
             }
         }
+        // The elements that the backward graph reads are those from before the writes.
+        let before: Vec<Tensor> =
+            written.iter().map(Tensor::clone_data).collect::<Result<_, _>>().map_err(of_tensor)?;
+        let is_written = |t: &Tensor| written.iter().any(|w| w.shares_storage(t));
+        let captures: Vec<IValue> = captures
+            .iter()
+            .map(|value| match value {
+                IValue::Tensor(t) if is_written(t) => t.clone_data().map(IValue::Tensor).map_err(of_tensor),
+                other => Ok(other.clone()),
+            })
+            .collect::<Result<_, _>>()?;
+        write_all(&written, finals.iter().filter_map(|v| v.as_tensor().cloned()))?;
         let of_graph = made.iter().zip(own).map(|(tensor, role)| tensor.clone().filter(|_| is_own(role)));
         let of_graph: Vec<Option<Tensor>> = of_graph.collect();
-        let derivative =
-            Derivative { engine: Arc::clone(engine), graph: Arc::clone(graph), plan: Arc::clone(self) };
-        let call = RecordedCall { args, arg_sources: self.args.clone(), captures, generator };
+        let derivative = Derivative {
+            engine: Arc::clone(engine),
+            graph: Arc::clone(graph),
+            plan: Arc::clone(self),
+            before,
+        };
+        let call = RecordedCall { args, arg_sources: self.args.clone(), captures: &captures, generator };
         tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
         Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
-}
 
-/// How a result of a call gets its history.
-enum Role {
-    /// From the differentiated graph.
-    Own,
-    /// From the layout: it is a view of a tensor that existed before the call.
-    View(Tensor),
-    /// It has its history already, or none: it is an argument, another result, or not differentiable.
-    Known,
-}
-
-impl Role {
-    fn is_own(&self) -> bool {
-        matches!(self, Role::Own)
-    }
-}
-
-/// The tensors that results may share memory with.
-struct Memory {
-    before: Vec<Tensor>,
-    made: Vec<Tensor>,
-}
-
-impl Memory {
-    fn new(args: &[IValue], sources: &[Tensor]) -> Memory {
-        let mut before = sources.to_vec();
-        for arg in args.iter().filter(|arg| !matches!(arg, IValue::Object(_))) {
-            arg.visit_tensors(|t| before.push(t.clone()));
+    /// Returns the tensors that a call writes; `None` if other tensors of the call share memory with one of them.
+    fn written_tensors(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<Tensor>> {
+        if self.written.is_empty() {
+            return Some(Vec::new());
         }
-        Memory { before, made: Vec::new() }
+        let written: Vec<Tensor> =
+            self.written.iter().map(|w| w.tensor(engine.unit(), args)).collect::<Option<_>>()?;
+        let mut known: BTreeMap<usize, &Tensor> = BTreeMap::new();
+        let mut is_shared = written.iter().any(|t| known.insert(t.storage().address(), t).is_some());
+        for arg in args {
+            arg.visit_tensors(|t| {
+                is_shared |= known.get(&t.storage().address()).is_some_and(|w| !w.ptr_eq(t));
+            });
+        }
+        (!is_shared).then_some(written)
     }
 
-    /// Returns the role of the next result; `None` if it is a view of another result, whose writes would not be seen.
-    fn role(&mut self, result: &Tensor) -> Option<Role> {
-        let floating = result.dtype().is_floating() || result.dtype().is_complex();
-        if !floating || self.before.iter().chain(&self.made).any(|t| t.ptr_eq(result)) {
-            return Some(Role::Known);
-        }
-        let has_memory = result.numel() > 0;
-        let shared = |t: &&Tensor| has_memory && t.shares_storage(result);
-        if let Some(of) = self.before.iter().find(shared) {
-            return Some(Role::View(of.clone()));
-        }
-        if self.made.iter().any(|t| shared(&t)) {
-            return None;
-        }
-        self.made.push(result.clone());
-        Some(Role::Own)
-    }
-}
-
-/// Lets a graph read a list argument as a list of its elements, which are then sources if they require gradients;
-/// returns the source that each element is.
-fn unpacked(
-    graph: &mut Graph,
-    list: ValueId,
-    items: &[IValue],
-    wrt: &mut Vec<ValueId>,
-) -> Result<ArgSources, NotDifferentiable> {
-    let ty = graph.ty(list);
-    let elem = ty.list_elem().unwrap_or(Type::TENSOR);
-    let root = graph.root();
-    let mut editor = graph.edit();
-    editor.at(At::start(root));
-    let types = vec![elem; items.len()];
-    let node = editor.node(Prim::ListUnpack, &[list], &types);
-    let values: Vec<ValueId> = editor.graph().results(node).collect();
-    let made = editor.value(Prim::ListConstruct, &values, ty);
-    let def = editor.graph().def(made);
-    editor.replace_uses_after(def, list, made);
-    check_unwritten(editor.graph(), made)?;
-    let mut sources = Vec::new();
-    for (item, value) in items.iter().zip(values) {
-        let source = item.as_tensor().filter(|t| t.requires_grad());
-        if source.is_some() && !elem.is_tensor() {
-            return Err(NotDifferentiable::at(graph, node, "an argument is a list of optional tensors"));
-        }
-        sources.push(source.map(|_| wrt.len()));
-        wrt.extend(source.map(|_| value));
-    }
-    Ok(sources)
-}
-
-/// Lets a graph read a dictionary argument as a dictionary of its entries, as [`unpacked`] does for lists.
-fn unpacked_entries(
-    graph: &mut Graph,
-    dict: ValueId,
-    entries: &[(IValue, IValue)],
-    wrt: &mut Vec<ValueId>,
-) -> Result<ArgSources, NotDifferentiable> {
-    let registry = Arc::clone(graph.registry());
-    let (ty, root) = (graph.ty(dict), graph.root());
-    let refused = |graph: &Graph, what: &str| Err(NotDifferentiable::at(graph, graph.param(root), what));
-    let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
-        return refused(graph, "an argument is a dictionary of other values than tensors");
-    };
-    let column = registry.column::<ContainerOp>();
-    let takes = |op: &OpId| {
-        let args = &registry.schema(*op).args;
-        column.get(*op) == Some(&ContainerOp::Value) && args.get(1).is_some_and(|arg| arg.ty == key)
-    };
-    let Some(read) = registry.ids().find(takes) else {
-        return refused(graph, "an argument is a dictionary with keys of an unknown type");
-    };
-    let mut editor = graph.edit();
-    editor.at(At::start(root));
-    let (mut operands, mut sources) = (Vec::new(), Vec::new());
-    for (key, value) in entries {
-        let key = editor.constant(key.clone());
-        let element = editor.value(read, &[dict, key], elem);
-        operands.extend([key, element]);
-        let source = value.as_tensor().filter(|t| t.requires_grad());
-        sources.push(source.map(|_| wrt.len()));
-        wrt.extend(source.map(|_| element));
-    }
-    let made = editor.value(Prim::DictConstruct, &operands, ty);
-    let def = editor.graph().def(made);
-    editor.replace_uses_after(def, dict, made);
-    check_unwritten(graph, made)?;
-    Ok(sources)
-}
-
-/// Refuses writes to an argument's container, which the caller would not see.
-fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferentiable> {
-    let writes =
-        |n: &NodeId| match graph.op(*n).row().and_then(|row| graph.registry().facet::<ContainerOp>(row)) {
-            Some(what) => what.writes(),
-            None => graph.effects(*n).may_write(),
-        };
-    match graph.uses(container).map(|u| u.user).find(writes) {
-        Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
-        None => Ok(()),
+    /// Returns the number of results of the function.
+    fn own_results(&self) -> usize {
+        self.gradient.results - self.written.len()
     }
 }
 
@@ -767,16 +737,33 @@ fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) {
 
 /// Replaces composite operators by their bodies and simplifies. The inner error: a body needs numbers that are not
 /// constant.
-fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Result<Graph, String>, Error> {
+///
+/// Writes to memory from outside are made functional where `is_outside` permits it: see [`autodiff::functionalize`]. The
+/// written inputs and attributes are returned, and their final values are the last outputs of the graph.
+pub(crate) fn expanded(
+    session: &Session,
+    library: &Library,
+    mut graph: Graph,
+    is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+) -> Result<Result<(Graph, Vec<Outside>), String>, Error> {
     let none = CompilationUnit::new();
-    for _ in 0..ROUNDS {
-        match autodiff::functionalize(&mut graph, library) {
-            Ok(false) => {}
-            Ok(true) => graph = session.apply_text(&graph, &none, SPECIALIZE)?,
+    let mut written = Vec::new();
+    for round in 0..ROUNDS {
+        if let Err(error) = autodiff::declare_writes(&mut graph, library) {
+            return Ok(Err(error.to_string()));
+        }
+        // Later rounds see the writes of bodies, which belong to their operators.
+        let may_write = |g: &Graph, v: ValueId| round == 0 && is_outside(g, v);
+        match autodiff::functionalize(&mut graph, library, &may_write) {
+            Ok(None) => {}
+            Ok(Some(roots)) => {
+                written.extend(roots.iter().filter_map(|root| Outside::of(&graph, *root)));
+                graph = session.apply_text(&graph, &none, SPECIALIZE)?;
+            }
             Err(error) => return Ok(Err(error.to_string())),
         }
         match autodiff::expand_bodies(&mut graph, library) {
-            Ok(0) => return Ok(Ok(graph)),
+            Ok(0) => break,
             Ok(_) => {
                 graph = session.apply_text(&graph, &none, "simplify")?;
                 graph = session.apply_text(&graph, &none, SPECIALIZE)?;
@@ -784,7 +771,7 @@ fn expanded(session: &Session, library: &Library, mut graph: Graph) -> Result<Re
             Err(error) => return Ok(Err(error.to_string())),
         }
     }
-    Ok(Ok(graph))
+    Ok(Ok((graph, written)))
 }
 
 /// The derivative of a call.
@@ -792,6 +779,32 @@ struct Derivative {
     engine: Arc<Engine>,
     graph: Arc<Graph>,
     plan: Arc<Plan>,
+    /// The elements of [`Plan::written`] before the call.
+    before: Vec<Tensor>,
+}
+
+impl Derivative {
+    /// Runs the function again on tensors that have the elements which the written tensors had before the call.
+    fn replay<R>(
+        &self,
+        args: &[IValue],
+        work: impl FnOnce(Vec<IValue>) -> Result<R, ExecError>,
+    ) -> Result<R, ExecError> {
+        let unit = self.engine.unit();
+        let mut args = args.to_vec();
+        let mut replaced = Vec::new();
+        for (written, before) in self.plan.written.iter().zip(&self.before) {
+            if let Some(now) = written.tensor(unit, &args) {
+                written.replace(unit, &mut args, before.alias());
+                replaced.push((written, now));
+            }
+        }
+        let result = work(args.clone());
+        for (written, now) in replaced {
+            written.replace(unit, &mut args, now);
+        }
+        result
+    }
 }
 
 impl GraphDerivative for Derivative {
@@ -815,9 +828,11 @@ impl GraphDerivative for Derivative {
         grads: &[IValue],
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError> {
-        let args: Vec<IValue> = args.iter().chain(grads).cloned().collect();
         let Plan { whole, second, gradient, .. } = &*self.plan;
-        let found = second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))?;
+        let found = self.replay(args, |mut args| {
+            args.extend(grads.iter().cloned());
+            second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))
+        })?;
         Ok(found.map(|found| match (found, gradient.sources) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value],
@@ -825,8 +840,9 @@ impl GraphDerivative for Derivative {
     }
 
     fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
-        let value = self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e))?;
-        let values = match (&value, self.plan.gradient.results) {
+        let value = self
+            .replay(&args, |args| self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e)))?;
+        let values = match (&value, self.plan.own_results()) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],
         };
@@ -848,7 +864,8 @@ impl Session {
         let none = CompilationUnit::new();
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
-        let graph = expanded(self, &library, self.apply_text(graph, &none, PREPARE)?)?.map_err(refused)?;
+        let graph = self.apply_text(graph, &none, PREPARE)?;
+        let (graph, _) = expanded(self, &library, graph, &|_, _| false)?.map_err(refused)?;
         let all: Vec<ValueId> = graph.inputs().collect();
         let wrt = inputs.iter().map(|&i| {
             let input = all.get(i).copied();

@@ -76,6 +76,9 @@ def replace(placed: Tensor, mask: Tensor, base: Tensor) -> Tensor:
 
 def detach(x: Tensor) -> Tensor:
     return x.detach()
+
+def copy_into(to: Tensor, value: Tensor) -> Tensor:
+    return to.copy_(value)
 ";
 
 impl FormulaGraphs for Library {

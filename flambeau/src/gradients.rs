@@ -4,9 +4,10 @@
 //! as a TorchScript function, which the tape of `flambeau_exec` calls.
 
 use crate::error::Error;
+use crate::gradient_graphs::expanded;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, FormulaInput, Tape, WalkMode};
+use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, FormulaInput, Tape, ViewRecord, WalkMode};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
@@ -70,6 +71,8 @@ pub(crate) struct Library {
     /// Derivatives as graphs, and the helpers of differentiation.
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
+    /// Arguments of composite operators on which no result depends differentiably.
+    constant_args: Mutex<BTreeMap<OpId, Arc<[usize]>>>,
 }
 
 impl Library {
@@ -91,6 +94,7 @@ impl Library {
             compiled: Mutex::default(),
             graphs: Mutex::default(),
             helper_graphs: Mutex::default(),
+            constant_args: Mutex::default(),
         })
     }
 
@@ -189,6 +193,30 @@ impl Library {
         Ok(derivative)
     }
 
+    /// Returns the arguments of a composite operator on which no result depends differentiably, as far as its body tells.
+    fn constant_args(&self, op: OpId) -> Arc<[usize]> {
+        let known = || self.constant_args.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(args) = known().get(&op) {
+            return Arc::clone(args);
+        }
+        let args: Arc<[usize]> = self.find_constant_args(op).unwrap_or_default().into();
+        known().insert(op, Arc::clone(&args));
+        args
+    }
+
+    fn find_constant_args(&self, op: OpId) -> Option<Vec<usize>> {
+        let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
+        let graph = (**body.graph.as_ref()?).clone();
+        let (graph, _) = expanded(&self.session, self, graph, &|_, _| false).ok()?.ok()?;
+        let depends = autodiff::dependent_inputs(&graph, self).ok()?;
+        let constant = body.params.iter().zip(depends).filter(|(_, depends)| !depends);
+        Some(
+            constant
+                .filter_map(|(param, _)| if let Named::Arg(i) = param { Some(*i) } else { None })
+                .collect(),
+        )
+    }
+
     /// Returns the adjoint of a view operator.
     pub(crate) fn view_adjoint(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
         if !matches!(self.table.of(self.registry(), op), Some(autodiff::GradientEntry::View(_))) {
@@ -227,6 +255,7 @@ impl Library {
             Helper::Copy => "copy",
             Helper::OnesLike => "ones_like",
             Helper::Replace => "replace",
+            Helper::CopyInto => "copy_into",
         };
         let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
         let entry =
@@ -259,6 +288,14 @@ impl Library {
 impl Derivatives for Library {
     fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
         self.known(op).map(|known| Arc::clone(&known.derivative))
+    }
+
+    fn view_record(&self, op: OpId) -> Option<ViewRecord> {
+        self.registry().facet::<ViewRecord>(op).copied()
+    }
+
+    fn may_depend_on(&self, op: OpId, arg: usize) -> bool {
+        !self.constant_args(op).contains(&arg)
     }
 
     fn apply(

@@ -54,6 +54,7 @@ mod freeze;
 mod functional;
 mod gradient_graphs;
 mod gradient_helpers;
+mod gradient_memory;
 mod gradients;
 pub mod json;
 mod limits;

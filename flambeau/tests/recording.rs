@@ -215,3 +215,109 @@ fn derivatives_are_checked() {
         assert_eq!(report.refused, None, "{name}");
     }
 }
+
+const LOOPS: &str = "
+def powers(x, n: int):
+    a, b = x, x * 2
+    for i in range(n):
+        a, b = b * x, a + b * i
+    return a + b
+
+def detaches(x, n: int):
+    h = x
+    for i in range(n):
+        h = (h * x).detach() + x * i if i % 2 == 0 else h * x
+    return h
+";
+
+/// Where the number of iterations is an argument, the derivative of the derivative has a graph for each number.
+#[test]
+fn loops_have_second_derivatives_as_graphs() {
+    let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+    let program = session.compile_source(LOOPS, "loops.py").unwrap();
+    for (name, is_graph) in [("powers", true), ("detaches", false)] {
+        let entry = program.entry(name).unwrap();
+        for n in [4, 3, 4] {
+            let mut host = session.host();
+            let second = |host: &mut Host, taped: bool| {
+                if taped {
+                    host.set_tape(Some(session.tape().unwrap()));
+                }
+                let x = leaf(&[0.5, -2.0]);
+                let args = [IValue::Tensor(x.clone()), IValue::Int(n)];
+                let result = tensor(&entry.call_on(&args, &[], host).unwrap());
+                let ones = |t: &Tensor| Tensor::full(t.sizes(), 1.0.into(), t.dtype()).unwrap();
+                let mode = WalkMode { retain_graph: true, create_graph: true };
+                let seed = ones(&result);
+                let wrt = [x];
+                let grad =
+                    session.gradients_with(&[(result, seed)], &wrt, mode, host).unwrap().remove(0).unwrap();
+                if !grad.requires_grad() {
+                    return None;
+                }
+                let seed = ones(&grad);
+                session.gradients(&[(grad, seed)], &wrt, host).unwrap().remove(0).map(|t| values(&t))
+            };
+            let expected = second(&mut session.host(), true);
+            assert_eq!(second(&mut host, false), expected, "{name}, {n} iterations");
+        }
+        assert_eq!(entry.gradient_refusals().is_empty(), is_graph, "{name}: {:?}", entry.gradient_refusals());
+    }
+}
+
+const WRITES: &str = "
+def counts(x, mean, n):
+    n.add_(1)
+    with torch.no_grad():
+        mean.mul_(0.5).add_(x.mean(0), alpha=0.5)
+    return (x - mean) * x * n
+
+def normalizes(x, mean, var):
+    return F.batch_norm(x, mean, var, None, None, True, 0.25).tanh() * x
+";
+
+/// A differentiated graph writes arguments that require no gradient once per call, also if the call is differentiated twice.
+#[test]
+fn calls_of_graphs_write_their_arguments_once() {
+    let run = |taped: bool, name: &str, twice: bool| {
+        let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+        let entry = session.compile_source(WRITES, "writes.py").unwrap().entry(name).unwrap();
+        let plain = |values: &[f64]| Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+        let (mean, other) = (plain(&[1.0, 2.0]), plain(&[3.0, 4.0]));
+        let mut found = Vec::new();
+        for _ in 0..3 {
+            let mut host = session.host();
+            if taped {
+                host.set_tape(Some(session.tape().unwrap()));
+            }
+            let x = Tensor::from_slice(&[0.5, -2.0, 1.5, 0.25], &[2, 2]).unwrap();
+            x.set_requires_grad(true);
+            let args = [&x, &mean, &other].map(|t| IValue::Tensor(t.clone()));
+            let result = tensor(&entry.call_on(&args, &[], &mut host).unwrap());
+            let ones = |t: &Tensor| Tensor::full(t.sizes(), 1.0.into(), t.dtype()).unwrap();
+            let mode = WalkMode { retain_graph: true, create_graph: twice };
+            let seed = ones(&result);
+            let outputs = [(result.clone(), seed)];
+            let wrt = [x];
+            let mut grad =
+                session.gradients_with(&outputs, &wrt, mode, &mut host).unwrap().remove(0).unwrap();
+            if twice && grad.requires_grad() {
+                let seed = ones(&grad);
+                grad = session.gradients(&[(grad, seed)], &wrt, &mut host).unwrap().remove(0).unwrap();
+            }
+            found.extend([&result, &grad, &mean, &other].map(values));
+        }
+        if !taped {
+            assert_eq!(entry.gradient_refusals(), Vec::<String>::new(), "{name}");
+        }
+        found
+    };
+    for name in ["counts", "normalizes"] {
+        for twice in [false, true] {
+            let (graph, tape) = (run(false, name, twice), run(true, name, twice));
+            for (a, b) in graph.iter().flatten().zip(tape.iter().flatten()) {
+                assert!((a - b).abs() < 1e-9, "{name}, {twice}: {graph:?} where the tape has {tape:?}");
+            }
+        }
+    }
+}

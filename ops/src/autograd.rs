@@ -5,7 +5,7 @@ use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::tape::{
-    self, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, WalkMode,
+    self, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, ViewRecord, WalkMode,
 };
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
@@ -26,6 +26,7 @@ pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
     builder.facet("aten::is_grad_enabled", RecordingQuery::GradEnabled);
     builder.facet("aten::set_grad_enabled", RecordingQuery::SetGradEnabled);
     builder.facet("aten::detach_", RecordingQuery::Detach);
+    builder.facet("aten::as_strided", ViewRecord::Memory);
 }
 
 /// Returns the host's tape, which is set for every run that must record.

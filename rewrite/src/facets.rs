@@ -151,6 +151,16 @@ impl Facet for ContainerOp {
     const NAME: &'static str = "elements";
 }
 
+/// Facet of an operator that writes arguments which its schema does not let it return: the operator that returns their new
+/// elements instead. Its arguments have the same names; its first results are those of the operator, and `x_out` has the new
+/// elements of argument `x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FunctionalForm(pub &'static str);
+
+impl Facet for FunctionalForm {
+    const NAME: &'static str = "functional_form";
+}
+
 /// The function of an operator that passes look up instead of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpRole {

@@ -210,6 +210,23 @@ impl ResultShapes {
         ResultShapes::from(|_| Some(list_of_tensors(None)))
     }
 
+    /// A list of tensors of unknown sizes: as many as an integer argument states, or one more than a list argument has
+    /// elements.
+    pub fn sections(sections: impl Into<ArgRef>) -> ResultShapes {
+        let sections = sections.into();
+        ResultShapes::from(move |cx| {
+            let listed = || cx.elements(sections).map(|positions| positions.len() + 1);
+            let count = cx.known_int(sections).and_then(|n| usize::try_from(n).ok()).or_else(listed);
+            Some(list_of_unknown(count))
+        })
+    }
+
+    /// A list of tensors of unknown sizes, as many as a list argument has elements.
+    pub fn as_many_as(list: impl Into<ArgRef>) -> ResultShapes {
+        let list = list.into();
+        ResultShapes::from(move |cx| Some(list_of_unknown(cx.elements(list).map(<[Fact]>::len))))
+    }
+
     /// A list of at most `chunks` parts of operand 0 along a dimension, each of size `ceil(size / chunks)` except the
     /// last.
     pub fn chunk(chunks: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
@@ -411,6 +428,13 @@ fn common_size(all: &[Dims], at: usize) -> Dim {
         }
     }
     size
+}
+
+fn list_of_unknown(count: Option<usize>) -> Fact {
+    match count.filter(|count| *count <= 256) {
+        Some(count) => Fact::list(vec![Fact::Tensor(TensorFact::default()); count]),
+        None => list_of_tensors(None),
+    }
 }
 
 fn list_of_tensors(rank: Option<usize>) -> Fact {

@@ -7,6 +7,7 @@
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::record::without_history;
+use super::view::NewView;
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::{Generator, IValue};
@@ -117,7 +118,7 @@ pub fn record_graph(
 
 /// Registers a result as a view of a tensor that existed before the call: its gradient follows from the layouts.
 pub fn record_view(view: &Tensor, of: &Tensor) {
-    history::set_view(view, of);
+    history::set_view(view, of, NewView::default());
 }
 
 impl GraphCall {

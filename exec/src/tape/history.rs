@@ -1,9 +1,10 @@
 //! Autograd metadata of tensors ([`AutogradMeta`]), and the graph of recorded operations that their gradient edges lead to.
-//! The metadata of a view ([`ViewMeta`]) refers to its base; a write to either changes the gradient edges of both.
+//! The metadata of a view ([`super::view`]) refers to its base; a write to either changes the gradient edges of both.
 
 use super::graph::GraphCall;
 use super::linear::LinearMap;
 use super::region::Geometry;
+use super::view::{NewView, ViewMeta, ViewOrigin, check_read};
 use super::{Derivative, FormulaInput};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
@@ -22,7 +23,6 @@ pub(super) struct Node {
     pub(super) edges: Vec<Option<Edge>>,
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly all nodes are calls of operators, the largest variant")]
 pub(super) enum NodeKind {
     /// A tensor that requires a gradient. The accumulated gradient is owned by the tensor, not by the node: a program
     /// may record a write to the gradient, whose history then contains nodes that depend on this one.
@@ -304,14 +304,6 @@ struct AutogradMeta {
     grad: Option<Arc<AccumulatedGrad>>,
 }
 
-/// The metadata of a view.
-#[derive(Clone)]
-struct ViewMeta {
-    base: Tensor,
-    /// Id of the base's node when the view's gradient edge was computed; 0 if the base had none.
-    base_node: u64,
-}
-
 fn meta(tensor: &Tensor) -> AutogradMeta {
     let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok());
     cell.map(|cell| cell.0.lock().clone()).unwrap_or_default()
@@ -328,12 +320,12 @@ fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
 /// Returns the gradient edge of a tensor that requires a gradient. The edge of a view is recomputed if its base was written.
 pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
     let mut own = meta(tensor);
-    if let Some(view) = &mut own.view {
+    if let Some(view) = own.view.as_mut().filter(|view| view.origin != ViewOrigin::Unrecorded) {
         let base = gradient_edge(&view.base);
         let base_node = base.as_ref().map_or(0, |edge| edge.node.id);
         if base_node != view.base_node {
             view.base_node = base_node;
-            own.gradient_edge = base.map(|base| view_edge(base, tensor));
+            own.gradient_edge = base.map(|base| view_edge(base, tensor, view.positions.as_ref()));
             tensor.set_requires_grad(own.gradient_edge.is_some());
             set_meta(tensor, own.clone());
         }
@@ -373,8 +365,12 @@ pub(super) fn clear_accumulated_grad(tensor: &Tensor) {
     drop(grad);
 }
 
-fn view_edge(base: Edge, view: &Tensor) -> Edge {
-    linear_edge(base, Geometry::of(view))
+/// Returns the gradient edge of a view, whose elements have `positions` among those of its base: geometries in one memory,
+/// in which no elements of the base overlap; those of the tensors if `None`.
+fn view_edge(base: Edge, view: &Tensor, positions: Option<&(Geometry, Geometry)>) -> Edge {
+    let Some((of_base, of_view)) = positions else { return linear_edge(base, Geometry::of(view)) };
+    let kind = NodeKind::Linear(LinearMap::view(of_base.clone(), of_view.clone()));
+    Edge { node: Node::new(kind, vec![Some(base)]), output: 0, geometry: Geometry::of(view) }
 }
 
 /// Returns the gradient edge of a view with this geometry.
@@ -399,17 +395,41 @@ pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
     tensor.set_requires_grad(true);
 }
 
+/// Returns the metadata of a view; `None` if the tensor is a base.
+pub(super) fn view_meta(tensor: &Tensor) -> Option<ViewMeta> {
+    meta(tensor).view
+}
+
 /// Registers `tensor` as a view of `of`, unless `tensor` is the base of `of`.
-pub(super) fn set_view(tensor: &Tensor, of: &Tensor) {
+pub(super) fn set_view(tensor: &Tensor, of: &Tensor, new: NewView) {
     let base = base(of);
     if base.ptr_eq(tensor) {
         return;
     }
     let base_edge = gradient_edge(&base);
-    let base_node = base_edge.as_ref().map_or(0, |edge| edge.node.id);
+    let view = ViewMeta {
+        base_node: base_edge.as_ref().map_or(0, |edge| edge.node.id),
+        origin: new.origin.after(view_meta(of).map(|view| view.origin)),
+        source: new.source.filter(|_| base_edge.is_some()),
+        version: tensor.version(),
+        positions: new.positions,
+        base,
+    };
+    let base_edge = base_edge.filter(|_| view.origin != ViewOrigin::Unrecorded);
     tensor.set_requires_grad(base_edge.is_some());
-    let gradient_edge = base_edge.map(|base| view_edge(base, tensor));
-    set_meta(tensor, AutogradMeta { gradient_edge, view: Some(ViewMeta { base, base_node }), grad: None });
+    let gradient_edge = base_edge.map(|base| view_edge(base, tensor, view.positions.as_ref()));
+    set_meta(tensor, AutogradMeta { gradient_edge, view: Some(view), grad: None });
+}
+
+/// Returns the gradient edge of a tensor that a recorded operator reads.
+///
+/// # Errors
+/// Returns an input error if the tensor is a view that has no history after the last write to its memory.
+pub(super) fn read_edge(tensor: &Tensor) -> Result<Option<Edge>, KernelError> {
+    if let Some(view) = view_meta(tensor) {
+        check_read(tensor, &view)?;
+    }
+    Ok(gradient_edge(tensor))
 }
 
 /// Drops the history of a tensor.
@@ -428,9 +448,11 @@ pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
 /// Registers that a tensor now has another layout on the same memory; `base` is its base, or the tensor itself.
 pub(super) fn update_view(tensor: &Tensor, base: &Tensor) {
     if !base.ptr_eq(tensor) {
-        set_view(tensor, base);
+        let view = view_meta(tensor);
+        let origin = view.map_or(ViewOrigin::Recorded, |view| view.origin);
+        set_view(tensor, base, NewView { origin, source: None, positions: None });
     } else if let Some(before) = gradient_edge(tensor) {
-        set_result(tensor, &view_edge(before, tensor).node, 0);
+        set_result(tensor, &linear_edge(before, Geometry::of(tensor)).node, 0);
     }
 }
 
@@ -525,8 +547,8 @@ mod tests {
         let base = leaf();
         let view = base.alias();
         let node = Arc::downgrade(&gradient_edge(&base).expect("a leaf").node);
-        set_view(&view, &base);
-        set_view(&base, &view);
+        set_view(&view, &base, NewView::default());
+        set_view(&base, &view, NewView::default());
         drop((base, view));
         assert_eq!(node.strong_count(), 0);
     }

@@ -22,8 +22,8 @@ pub(super) enum LinearMap {
     Transfer {
         from: Geometry,
         to: Geometry,
-        /// The number of elements of the base that share one memory location; each gets an equal share.
-        copies: i64,
+        /// The base, if its elements share memory: each gets an equal part.
+        shared: Option<Geometry>,
     },
     /// Replaces by zeros the elements of a base that belong to a view of it.
     Erase { base: Geometry, view: Geometry },
@@ -32,15 +32,15 @@ pub(super) enum LinearMap {
 impl LinearMap {
     /// The map that reads a view of a base.
     pub(super) fn view(base: Geometry, view: Geometry) -> LinearMap {
-        let copies = base.copies();
-        LinearMap::Transfer { from: base, to: view, copies }
+        let shared = base.overlaps().then(|| base.clone());
+        LinearMap::Transfer { from: base, to: view, shared }
     }
 
     pub(super) fn adjoint(&self) -> LinearMap {
         match self.clone() {
             LinearMap::Fit(from, to) => LinearMap::Widen(to, from),
             LinearMap::Widen(from, to) => LinearMap::Fit(to, from),
-            LinearMap::Transfer { from, to, copies } => LinearMap::Transfer { from: to, to: from, copies },
+            LinearMap::Transfer { from, to, shared } => LinearMap::Transfer { from: to, to: from, shared },
             erase @ LinearMap::Erase { .. } => erase,
         }
     }
@@ -50,7 +50,7 @@ impl LinearMap {
         let result = match self {
             LinearMap::Fit(_, to) => to.fit(tensor.clone())?,
             LinearMap::Widen(_, to) => to.widen(tensor)?,
-            LinearMap::Transfer { from, to, copies } => region::transfer(tensor, from, to, *copies)?,
+            LinearMap::Transfer { from, to, shared } => region::transfer(tensor, from, to, shared.as_ref())?,
             LinearMap::Erase { base, view } => region::erase(tensor, base, view)?,
         };
         if record && !result.ptr_eq(tensor) {

@@ -5,7 +5,8 @@
 //! Nodes are owned by the tensors they produced (there is no global list), so unreachable history is freed.
 //! [`gradients`] walks the nodes backwards.
 //!
-//! - `history.rs`: nodes, edges and the metadata of tensors; views and their bases.
+//! - `history.rs`: nodes, edges and the metadata of tensors.
+//! - `view.rs`: metadata of views, and the writes to views that PyTorch refuses.
 //! - `record.rs`: recording of one operator call.
 //! - `backward.rs`: the backward walk. A recorded walk can be differentiated again.
 //! - `graph.rs`: calls of differentiated graphs, which are single nodes.
@@ -26,6 +27,7 @@ mod history;
 mod linear;
 mod record;
 mod region;
+mod view;
 
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
@@ -72,6 +74,20 @@ pub enum RecordingQuery {
 
 impl Facet for RecordingQuery {
     const NAME: &'static str = "recording_query";
+}
+
+/// Facet of view operators whose results are not recorded as one view whose elements follow from the shape of the operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewRecord {
+    /// The operator returns several views, and PyTorch refuses writes to each. The name is that of PyTorch's node, which
+    /// the error has.
+    Several(&'static str),
+    /// The elements of the view follow from positions in memory, also where elements of the operand share memory.
+    Memory,
+}
+
+impl Facet for ViewRecord {
+    const NAME: &'static str = "view_record";
 }
 
 /// An input of a formula.
@@ -121,6 +137,16 @@ pub enum Derivative {
 pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
+
+    /// Returns how the views that an operator returns are recorded, if the operator states it.
+    fn view_record(&self, _op: OpId) -> Option<ViewRecord> {
+        None
+    }
+
+    /// Whether a result of an operator whose derivative is that of a body may depend differentiably on an argument.
+    fn may_depend_on(&self, _op: OpId, _arg: usize) -> bool {
+        true
+    }
 
     /// Computes formula `index` of an operator, recorded if the host has a tape.
     ///

@@ -2,9 +2,10 @@
 
 use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall, Saved};
 use super::region::{self, Geometry};
-use super::{Derivative, FormulaInput, Tape};
+use super::view::{self, NewView, ViewOrigin, ViewSource};
+use super::{Derivative, FormulaInput, Tape, ViewRecord};
 use crate::error::KernelError;
-use crate::kernel::{Kernel, KernelCx, KernelResult};
+use crate::kernel::{Kernel, KernelCx, KernelResult, Rets};
 use flambeau_ir::schema::{AliasInfo, Argument};
 use flambeau_ir::value::{Generator, IValue, List, ListItems, Tuple};
 use flambeau_ir::{FunctionSchema, OpId, Type};
@@ -27,17 +28,42 @@ pub(super) fn tensors_of(value: &IValue) -> SmallVec<[Tensor; 1]> {
 
 /// Appends the edges of an argument: one per element of a list (`None` for elements other than tensors), else a single
 /// one.
-fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> ArgEdges {
+fn edges_of(value: &IValue, edges: &mut Vec<Option<Edge>>) -> Result<ArgEdges, KernelError> {
     let start = edges.len();
+    let edge = |value: &IValue| value.as_tensor().map_or(Ok(None), history::read_edge);
     match value {
         IValue::List(list) => {
             let items: Vec<IValue> = list.read().iter().collect();
-            edges.extend(items.iter().map(|v| v.as_tensor().and_then(history::gradient_edge)));
-            ArgEdges { start, list: Some(items.len()) }
+            for item in &items {
+                edges.push(edge(item)?);
+            }
+            Ok(ArgEdges { start, list: Some(items.len()) })
         }
         _ => {
-            edges.push(value.as_tensor().and_then(history::gradient_edge));
-            ArgEdges { start, list: None }
+            edges.push(edge(value)?);
+            Ok(ArgEdges { start, list: None })
+        }
+    }
+}
+
+/// Removes the edges of arguments on which no result depends differentiably.
+fn drop_constant_edges(
+    tape: &Tape,
+    op: OpId,
+    derivative: Option<&Derivative>,
+    arg_edges: &[ArgEdges],
+    edges: &mut [Option<Edge>],
+) {
+    let is_constant = |arg: usize| match derivative {
+        Some(Derivative::Formulas(formulas)) => {
+            formulas.iter().any(|formula| formula.inputs.is_none() && formula.args.contains(&arg))
+        }
+        Some(Derivative::Body { .. }) => !tape.derivatives.may_depend_on(op, arg),
+        _ => false,
+    };
+    for (arg, range) in arg_edges.iter().enumerate() {
+        if range.of(edges).iter().any(Option::is_some) && is_constant(arg) {
+            edges[range.start..range.start + range.list.unwrap_or(1)].fill(None);
         }
     }
 }
@@ -105,8 +131,10 @@ impl PreCallState {
         generator: &Generator,
     ) -> Result<PreCallState, KernelError> {
         let mut edges = Vec::new();
-        let arg_edges = args.iter().map(|arg| edges_of(arg, &mut edges)).collect();
+        let arg_edges: Vec<ArgEdges> =
+            args.iter().map(|arg| edges_of(arg, &mut edges)).collect::<Result<_, _>>()?;
         let derivative = tape.derivatives.of(op);
+        drop_constant_edges(tape, op, derivative.as_deref(), &arg_edges, &mut edges);
         let mut before = PreCallState {
             args: args.to_vec(),
             read: args.iter().flat_map(tensors_of).collect(),
@@ -164,9 +192,14 @@ impl PreCallState {
     fn call(&mut self, op: OpId, schema: &FunctionSchema, results: &[IValue], outputs: Outputs) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
         // Some operators write tensors although their schemas do not declare it (running statistics). Such a write is
-        // not a later modification, so versions are taken after the call.
+        // not a later modification, so versions are taken after the call. A declared write to memory that formulas read
+        // also as another argument is one.
+        let written = (0..self.args.len()).filter(|i| schema.is_write(*i));
+        let written: SmallVec<[Tensor; 1]> = written.flat_map(|i| tensors_of(&self.args[i])).collect();
         for (tensor, version) in &mut notes {
-            *version = tensor.version();
+            if !written.iter().any(|w| w.shares_storage(tensor)) {
+                *version = tensor.version();
+            }
         }
         let mut saved = vec![IValue::None; results.len()];
         for input in self.required_inputs() {
@@ -208,33 +241,149 @@ pub(crate) fn call(
     schema: &FunctionSchema,
     cx: &mut KernelCx<'_>,
 ) -> KernelResult {
-    let Some(tape) = cx.host().tape().cloned().filter(|_| cx.host().grad_enabled()) else {
-        return kernel.call(cx);
-    };
+    let Some(tape) = cx.host().tape().cloned() else { return kernel.call(cx) };
+    if !cx.host().grad_enabled() {
+        return unrecorded(kernel, &tape, op, schema, cx);
+    }
     let generator = cx.host().rng().clone();
     let before = PreCallState::new(&tape, schema, op, cx.args(), &generator)?;
     if before.derivative.as_deref() == Some(&Derivative::Constant) {
         return kernel.call(cx);
     }
     let target = (0..before.args.len()).find(|i| is_target(schema, *i));
-    if let Some(target) = target.filter(|_| before.tracked()) {
+    if let Some(target) = target {
         check_target(&before, schema, target)?;
     }
     kernel.call(cx)?;
-    let (_, rets, _) = cx.parts();
+    let site = cx.site();
+    let (_, rets, host) = cx.parts();
     match target {
         Some(target) if before.tracked() => written(before, op, schema, target, rets),
         Some(_) => Ok(()),
-        None => after(before, op, schema, rets),
+        None => {
+            let views =
+                Views { record: tape.derivatives.view_record(op), origin: ViewOrigin::Recorded, schema };
+            let mut again = |args: &mut [IValue]| {
+                let mut rets = Rets::new();
+                kernel.call(&mut KernelCx::new(args, &mut rets, site, host))?;
+                Ok(rets)
+            };
+            after(before, op, &views, rets, &mut again)
+        }
     }
+}
+
+/// Calls a kernel while gradients are disabled: only the bases of views are recorded.
+fn unrecorded(
+    kernel: &Kernel,
+    tape: &Tape,
+    op: OpId,
+    schema: &FunctionSchema,
+    cx: &mut KernelCx<'_>,
+) -> KernelResult {
+    let returns_views =
+        schema.returns.iter().any(|result| result.alias.as_ref().is_some_and(|a| !a.writes()));
+    let derivative = if returns_views { tape.derivatives.of(op) } else { None };
+    if !returns_views || derivative.as_deref() == Some(&Derivative::Constant) {
+        return kernel.call(cx);
+    }
+    let read: Vec<Tensor> = cx.args().iter().flat_map(tensors_of).collect();
+    kernel.call(cx)?;
+    let (_, rets, _) = cx.parts();
+    let views = Views { record: None, origin: ViewOrigin::Unrecorded, schema };
+    let results = rets.iter().enumerate().filter(|(i, _)| !views.is_taken(*i, derivative.is_some()));
+    for (_, result) in results {
+        for result in tensors_of(result) {
+            if let Some(source) = views.source(&read, &result, derivative.is_some()) {
+                history::set_view(&result, &source, NewView { origin: views.origin, ..NewView::default() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The views that an operator returns.
+struct Views<'a> {
+    record: Option<ViewRecord>,
+    origin: ViewOrigin,
+    schema: &'a FunctionSchema,
+}
+
+impl Views<'_> {
+    /// Whether a result was taken from a container: it existed before the call and has its own history.
+    fn is_taken(&self, result: usize, has_derivative: bool) -> bool {
+        let alias = self.schema.returns.get(result).and_then(|result| result.alias.as_ref());
+        !has_derivative && alias.is_some_and(AliasInfo::is_wildcard_after)
+    }
+
+    /// Returns the operand that a result is a view of; `None` if the result is an operand, or no view whose gradient follows
+    /// from that of an operand.
+    fn source(&self, read: &[Tensor], result: &Tensor, has_derivative: bool) -> Option<Tensor> {
+        if read.iter().any(|t| t.ptr_eq(result)) {
+            return None;
+        }
+        let source = read.iter().find(|t| t.shares_storage(result))?;
+        let is_view =
+            !has_derivative || region::reads_as(source.dtype(), result.dtype()) && result.numel() > 0;
+        is_view.then(|| source.clone())
+    }
+
+    fn new_view(&self, output: usize, positions: Option<(Geometry, Geometry)>) -> NewView {
+        let origin = match self.record {
+            Some(ViewRecord::Several(_)) => ViewOrigin::Several,
+            _ => self.origin,
+        };
+        NewView { origin, source: Some(ViewSource::of(self.schema, self.record, output)), positions }
+    }
+}
+
+/// Calls the operator again with other arguments; returns its results.
+type CallAgain<'a> = &'a mut dyn FnMut(&mut [IValue]) -> Result<Vec<IValue>, KernelError>;
+
+/// Returns a value with `old` replaced by `new`, also in a list.
+fn replaced(value: &IValue, old: &Tensor, new: &Tensor) -> IValue {
+    match value {
+        IValue::Tensor(t) if t.ptr_eq(old) => IValue::Tensor(new.clone()),
+        IValue::List(list) if list.read().iter().any(|item| item.is_tensor()) => {
+            let items: Vec<IValue> = list.read().iter().collect();
+            let items = items.iter().map(|item| replaced(item, old, new));
+            IValue::List(List::from_values(list.elem_type(), items.collect()))
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns the positions of a view among the elements of its base (see [`view::ViewMeta::positions`]), where elements of the
+/// base share memory: those that the operator gives to a view of a base whose elements do not.
+fn positions(
+    source: &Tensor,
+    args: &[IValue],
+    (result, output): (usize, usize),
+    again: CallAgain<'_>,
+) -> Result<Option<(Geometry, Geometry)>, KernelError> {
+    let Some((base, own)) = view::positions(source)? else { return Ok(None) };
+    let example = own.example(&base)?;
+    let mut args: Vec<IValue> = args.iter().map(|arg| replaced(arg, source, &example)).collect();
+    let results = again(&mut args)?;
+    let found = results.get(result).and_then(|result| tensors_of(result).get(output).map(Geometry::of));
+    Ok(found.map(|view| (base, view)))
 }
 
 /// Refuses a write that PyTorch does not record.
 ///
 /// # Errors
-/// Returns an input error if the written tensor is a leaf that requires a gradient, a view of such a leaf, or an `out`
-/// argument.
+/// Returns an input error if the written tensor is a leaf that requires a gradient, a view of such a leaf, a view without
+/// history of its own, or an `out` argument.
 fn check_target(before: &PreCallState, schema: &FunctionSchema, target: usize) -> KernelResult {
+    if let IValue::Tensor(tensor) = &before.args[target]
+        && let Some(view) = history::view_meta(tensor)
+        && (before.tracked() || history::gradient_edge(&view.base).is_some())
+    {
+        view::check_write(&view)?;
+    }
+    if !before.tracked() {
+        return Ok(());
+    }
     if schema.args[target].is_out() {
         return Err(KernelError::input(format!(
             "{}(): functions with out=... arguments don't support automatic differentiation, but one of the \
@@ -287,34 +436,38 @@ fn constant_results(derivative: Option<&Derivative>, results: usize) -> Vec<bool
     if constant.iter().all(|c| *c) { vec![false; results] } else { constant }
 }
 
-fn after(mut before: PreCallState, op: OpId, schema: &FunctionSchema, rets: &[IValue]) -> KernelResult {
+fn after(
+    mut before: PreCallState,
+    op: OpId,
+    views: &Views<'_>,
+    rets: &[IValue],
+    again: CallAgain<'_>,
+) -> KernelResult {
     let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
     let constant = constant_results(before.derivative.as_deref(), rets.len());
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
     let mut first = Vec::new();
-    // A wildcard result was taken from a container: it existed before the call and has its own history.
-    let taken = |i: usize| {
-        let alias = schema.returns.get(i).and_then(|result| result.alias.as_ref());
-        !known && alias.is_some_and(AliasInfo::is_wildcard_after)
-    };
     for (i, result) in rets.iter().enumerate() {
         first.push(outputs.len());
-        if taken(i) {
+        if views.is_taken(i, known) {
             continue;
         }
-        for result in tensors_of(result) {
+        for (position, result) in tensors_of(result).into_iter().enumerate() {
             let output = outputs.len();
             outputs.push(Geometry::of(&result));
             if read.iter().any(|t| t.ptr_eq(&result)) {
                 continue;
             }
-            let source = read.iter().find(|t| t.shares_storage(&result));
-            match source.filter(|t| !known || region::reads_as(t.dtype(), result.dtype())) {
-                Some(source) if result.numel() > 0 || !known => history::set_view(&result, source),
-                _ if constant[i] => {}
-                _ => fresh.push((result, output)),
+            if let Some(source) = views.source(&read, &result, known) {
+                let positions = match views.record {
+                    Some(ViewRecord::Memory) => None,
+                    _ => positions(&source, &before.args, (i, position), again)?,
+                };
+                history::set_view(&result, &source, views.new_view(output, positions));
+            } else if !constant[i] {
+                fresh.push((result, output));
             }
         }
     }
@@ -323,7 +476,7 @@ fn after(mut before: PreCallState, op: OpId, schema: &FunctionSchema, rets: &[IV
     if fresh.is_empty() || !before.tracked() {
         return Ok(());
     }
-    let call = before.call(op, schema, rets, Outputs { geometry: outputs, first });
+    let call = before.call(op, views.schema, rets, Outputs { geometry: outputs, first });
     let node = Node::new(NodeKind::Op(call), before.edges);
     for (tensor, output) in fresh {
         history::set_result(&tensor, &node, output);

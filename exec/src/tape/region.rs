@@ -3,7 +3,7 @@
 
 use crate::error::KernelError;
 use flambeau_tensor::Layout;
-use flambeau_tensor::{DType, Tensor, reduce};
+use flambeau_tensor::{DType, Scalar, Tensor, reduce};
 
 use crate::structural::sum_gradients;
 
@@ -19,6 +19,21 @@ impl Geometry {
         Geometry { layout: tensor.layout().clone(), dtype: tensor.dtype() }
     }
 
+    /// Whether elements may share memory.
+    pub(super) fn overlaps(&self) -> bool {
+        !is_non_overlapping(&self.layout)
+    }
+
+    /// Returns the geometry of a tensor of the same sizes in memory of its own, without gaps.
+    pub(super) fn contiguous(&self) -> Result<Geometry, KernelError> {
+        Ok(Geometry { layout: Layout::contiguous(self.layout.sizes())?, dtype: self.dtype })
+    }
+
+    /// Returns a tensor of this geometry in zeroed memory that also covers `other`.
+    pub(super) fn example(&self, other: &Geometry) -> Result<Tensor, KernelError> {
+        self.on(&memory(other, self)?)
+    }
+
     /// Returns zeros of these sizes and this dtype.
     pub(super) fn zeros(&self) -> Result<Tensor, KernelError> {
         Ok(Tensor::zeros(self.layout.sizes(), self.dtype)?)
@@ -31,12 +46,6 @@ impl Geometry {
     /// Returns the extent in the storage, in bytes.
     fn extent(&self) -> usize {
         self.layout.storage_end() * self.dtype.size()
-    }
-
-    /// Returns the number of elements that share one memory location because a dimension repeats them.
-    pub(super) fn copies(&self) -> i64 {
-        let sizes = self.layout.strides().iter().zip(self.layout.sizes());
-        sizes.filter(|(stride, _)| **stride == 0).map(|(_, size)| *size).product()
     }
 
     /// Whether a gradient has these sizes and this dtype.
@@ -105,18 +114,24 @@ fn check_types(base: &Geometry, view: &Geometry) -> Result<(), KernelError> {
     Err(KernelError::unsupported(format!("gradients through a view of {base} elements as {view}")))
 }
 
-/// Places a tensor of geometry `from` in zeroed memory and reads the memory as geometry `to`, divided by `copies`.
+/// Places a tensor of geometry `from` in zeroed memory and reads the memory as geometry `to`. Where elements of geometry
+/// `shared` share a memory location, each of them gets an equal part of its value.
 pub(super) fn transfer(
     tensor: &Tensor,
     from: &Geometry,
     to: &Geometry,
-    copies: i64,
+    shared: Option<&Geometry>,
 ) -> Result<Tensor, KernelError> {
     check_types(from, to)?;
     let memory = memory(from, to)?;
     add_to(&from.on(&memory)?, tensor)?;
     let read = to.on(&memory)?.clone_contiguous()?;
-    if copies > 1 { shared(&read, copies) } else { Ok(read) }
+    let Some(shared) = shared else { return Ok(read) };
+    let counts = Tensor::zeros(memory.sizes(), memory.dtype())?;
+    let ones = Tensor::full(&[], Scalar::Int(1), memory.dtype())?.expand(shared.layout.sizes())?;
+    add_to(&shared.on(&counts)?, &ones)?;
+    let counts = to.on(&counts)?.clone_contiguous()?;
+    divided(&read, &counts)
 }
 
 /// Returns a copy of a tensor with the geometry of `base` in which the elements of the view are zero.
@@ -167,15 +182,17 @@ fn is_non_overlapping(layout: &Layout) -> bool {
     })
 }
 
-/// Divides a gradient among elements that share memory.
-fn shared(grad: &Tensor, copies: i64) -> Result<Tensor, KernelError> {
+/// Divides a gradient among elements that share memory; elements outside of the memory have no gradient.
+fn divided(grad: &Tensor, counts: &Tensor) -> Result<Tensor, KernelError> {
     use flambeau_tensor::{Complex, loops};
-    let n = copies as f64;
+    fn each<T: Copy + Default + PartialEq + std::ops::Div<Output = T>>(x: T, n: T) -> T {
+        if n == T::default() { x } else { x / n }
+    }
     Ok(match grad.dtype() {
-        DType::F64 => loops::unary::<f64, f64>(grad, move |x| x / n)?,
-        DType::F32 => loops::unary::<f32, f32>(grad, move |x| x / n as f32)?,
-        DType::C128 => loops::unary::<Complex<f64>, Complex<f64>>(grad, move |x| x / n)?,
-        DType::C64 => loops::unary::<Complex<f32>, Complex<f32>>(grad, move |x| x / n as f32)?,
+        DType::F64 => loops::binary::<f64, f64, f64>(grad, counts, each)?,
+        DType::F32 => loops::binary::<f32, f32, f32>(grad, counts, each)?,
+        DType::C128 => loops::binary::<Complex<f64>, Complex<f64>, Complex<f64>>(grad, counts, each)?,
+        DType::C64 => loops::binary::<Complex<f32>, Complex<f32>, Complex<f32>>(grad, counts, each)?,
         other => return Err(KernelError::unsupported(format!("gradients of repeated {other} elements"))),
     })
 }

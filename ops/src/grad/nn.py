@@ -3,9 +3,7 @@
 def prelu_weight(self: Tensor, weight: Tensor) -> Tensor:
     if weight.numel() == 1 or self.dim() < 2:
         return weight.reshape([1] * self.dim()) if weight.numel() == 1 else weight
-    sizes = [1] * self.dim()
-    sizes[1] = weight.numel()
-    return weight.reshape(sizes)
+    return weight.reshape(sizes_along(1, weight.numel(), self.dim()))
 
 def prelu_weight_gradient(grad: Tensor, self: Tensor, weight: Tensor) -> Tensor:
     back = torch.where(self >= 0, torch.zeros_like(grad), grad * self.masked_fill(self >= 0, 0.0))

@@ -72,9 +72,7 @@ def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor],
     return back, channel_sum(grad * unit), channel_sum(grad)
 
 def channel_view(x: Tensor, like: Tensor) -> Tensor:
-    sizes = [1] * like.dim()
-    sizes[1] = x.numel()
-    return x.reshape(sizes)
+    return x.reshape(sizes_along(1, x.numel(), like.dim()))
 
 def channel_dims(x: Tensor) -> List[int]:
     dims: List[int] = []

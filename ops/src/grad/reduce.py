@@ -260,11 +260,14 @@ def areas(y: Tensor, dim: int) -> Tensor:
     n = max(y.size(dim) - 1, 0)
     return y.narrow(dim, min(1, y.size(dim)), n) + y.narrow(dim, 0, n)
 
+# Sizes of a tensor that has elements along one dimension only. Graphs of formulas write no lists.
+def sizes_along(dim: int, size: int, rank: int) -> List[int]:
+    before = dim if dim >= 0 else dim + rank
+    return [1] * before + [size] + [1] * (rank - before - 1)
+
 def steps_along(x: Tensor, y: Tensor, dim: int) -> Tensor:
     if x.dim() == 1:
-        sizes = [1] * y.dim()
-        sizes[dim] = x.size(0)
-        x = x.reshape(sizes)
+        x = x.reshape(sizes_along(dim, x.size(0), y.dim()))
     elif x.dim() < y.dim():
         for d in range(y.dim() - x.dim()):
             x = x.unsqueeze(0)

@@ -229,13 +229,16 @@ pub(super) fn family() -> Vec<OpDef> {
             .facts(|d| elements(d).with(ResultShapes::cat_lifted(0, column, |_| 1)).with(pair()))
             .one(column_stack),
     );
+    let many = |d: OpDef| d.with(ResultShapes::as_many_as(0));
     let doc = "Vectors broadcast to a grid, each along its own dimension.";
-    defs.extend(op("meshgrid", "", doc).facts(|d| d.with(vectors())).list(|cx| grid(&cx.tensors(0)?, false)));
+    defs.extend(
+        op("meshgrid", "", doc).facts(|d| many(d).with(vectors())).list(|cx| grid(&cx.tensors(0)?, false)),
+    );
     let indexed = || vectors().then([IValue::str("xy")]);
-    defs.extend(op("meshgrid", "indexing", doc).facts(|d| d.with(indexed())).list(meshgrid));
+    defs.extend(op("meshgrid", "indexing", doc).facts(|d| many(d).with(indexed())).list(meshgrid));
     let doc = "Tensors broadcast to their common size.";
     let sample_of = || tensors(&[&[2, 1], &[3]]);
-    defs.extend(op("broadcast_tensors", "", doc).facts(|d| d.with(sample_of())).list(broadcast));
+    defs.extend(op("broadcast_tensors", "", doc).facts(|d| many(d).with(sample_of())).list(broadcast));
     defs.extend(
         op("cartesian_prod", "", "The Cartesian product of vectors, one combination per row.")
             .facts(|d| elements(d).with(choices()).with(vectors()))

@@ -3,6 +3,7 @@
 use super::{COPY_DOC, copying, exact_sample, index_zero, ints};
 use crate::support::{kernel, op};
 use flambeau_analysis::{Dtype, ResultShapes};
+use flambeau_exec::tape::ViewRecord;
 use flambeau_exec::{Gen, Kernel, KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
@@ -26,6 +27,8 @@ struct Pieces {
     doc: &'static str,
     run: Many,
     shape: fn() -> ResultShapes,
+    /// The name of PyTorch's node of derivatives, if PyTorch refuses writes to the results.
+    node: Option<&'static str>,
     /// Sizes of sample tensors, if the arguments require them.
     sizes: Option<[i64; 2]>,
     args: fn() -> Vec<IValue>,
@@ -37,6 +40,7 @@ const PIECES: &[Pieces] = &[
         doc: "At most `chunks` pieces along `dim`, all but the last of one size.",
         run: |cx| Ok(cx.tensor(0)?.chunk(cx.int(1)?, cx.int(2)?)?),
         shape: || ResultShapes::chunk(1, 2),
+        node: Some("SplitBackward0"),
         sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
@@ -45,6 +49,7 @@ const PIECES: &[Pieces] = &[
         doc: "Pieces of `split_size` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split(cx.int(1)?, cx.int(2)?)?),
         shape: || ResultShapes::split(1, 2),
+        node: Some("SplitBackward0"),
         sizes: None,
         args: || vec![IValue::Int(1), IValue::Int(0)],
     },
@@ -53,6 +58,7 @@ const PIECES: &[Pieces] = &[
         doc: "Pieces of the given sizes along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.split_sizes(&cx.ints(1)?, cx.int(2)?)?),
         shape: || ResultShapes::split(1, 2),
+        node: Some("SplitWithSizesBackward0"),
         sizes: Some([3, 2]),
         args: || vec![ints(&[1, 2]), IValue::Int(-2)],
     },
@@ -60,7 +66,8 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.sections",
         doc: "`sections` pieces along `dim`; the first ones are larger by one if the size is not divisible.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split(cx.int(1)?, cx.int(2)?)?),
-        shape: ResultShapes::tensors,
+        shape: || ResultShapes::sections(1),
+        node: None,
         sizes: None,
         args: || vec![IValue::Int(2), IValue::Int(0)],
     },
@@ -68,7 +75,8 @@ const PIECES: &[Pieces] = &[
         names: "aten::tensor_split.indices",
         doc: "Pieces between the given positions along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.tensor_split_at(&cx.ints(1)?, cx.int(2)?)?),
-        shape: ResultShapes::tensors,
+        shape: || ResultShapes::sections(1),
+        node: None,
         sizes: None,
         args: || vec![ints(&[1]), IValue::Int(0)],
     },
@@ -94,6 +102,7 @@ const PIECES: &[Pieces] = &[
             }
         },
         shape: ResultShapes::tensors,
+        node: None,
         sizes: None,
         args: || vec![IValue::Tensor(index_zero(&[1])), IValue::Int(0)],
     },
@@ -104,7 +113,8 @@ const PIECES: &[Pieces] = &[
             0 => Err(too_few("hsplit", 1)),
             rank => split_along(cx, i64::from(rank > 1), "hsplit"),
         },
-        shape: ResultShapes::tensors,
+        shape: || ResultShapes::sections(1),
+        node: None,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -115,7 +125,8 @@ const PIECES: &[Pieces] = &[
             0 | 1 => Err(too_few("vsplit", 2)),
             _ => split_along(cx, 0, "vsplit"),
         },
-        shape: ResultShapes::tensors,
+        shape: || ResultShapes::sections(1),
+        node: None,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -126,7 +137,8 @@ const PIECES: &[Pieces] = &[
             0..=2 => Err(too_few("dsplit", 3)),
             _ => split_along(cx, 2, "dsplit"),
         },
-        shape: ResultShapes::tensors,
+        shape: || ResultShapes::sections(1),
+        node: None,
         sizes: None,
         args: || vec![IValue::Int(1)],
     },
@@ -135,6 +147,7 @@ const PIECES: &[Pieces] = &[
         doc: "All slices along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.unbind(cx.int(1)?)?),
         shape: || ResultShapes::unbind(1),
+        node: Some("UnbindBackward0"),
         sizes: None,
         args: || vec![IValue::Int(0)],
     },
@@ -182,7 +195,11 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         };
         let facts = |d: OpDef| d.with((row.shape)()).with(Dtype::same_as(0));
         let def = facts(OpDef::named(full).with(Doc(row.doc))).with(list(row.run));
-        defs.push(def.with(sample()));
+        let def = def.with(sample());
+        defs.push(match row.node {
+            Some(node) => def.with(ViewRecord::Several(node)),
+            None => def,
+        });
         let (name, overload) = copying(full);
         let out = format!("{overload}_out");
         let copied = op(&name, &overload, COPY_DOC).if_declared();

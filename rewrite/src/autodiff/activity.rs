@@ -89,6 +89,19 @@ impl Activity {
     }
 }
 
+/// Returns, for each input of a graph, whether an output may depend on it differentiably. Bodies of composite operators
+/// must have been expanded.
+///
+/// # Errors
+/// Returns the node through which dependence cannot be followed.
+pub fn dependent_inputs(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Vec<bool>, NotDifferentiable> {
+    let depends = |input: ValueId| {
+        let activity = Activity::of(graph, &[input], formulas)?;
+        Ok(graph.outputs().any(|output| activity.is_active(output)))
+    };
+    graph.inputs().map(|input| if carries(graph.ty(input)) { depends(input) } else { Ok(false) }).collect()
+}
+
 /// The merged values of a branch or loop (its results, and the inputs of a loop's body), each with the values that it
 /// may be.
 fn merged(graph: &Graph, node: NodeId) -> Vec<(ValueId, Vec<ValueId>)> {
@@ -204,6 +217,10 @@ impl Spread<'_> {
             OpDerivative::Body(_) => Err(NotDifferentiable::at(graph, node, "its body was not expanded")),
             OpDerivative::Unknown => Err(NotDifferentiable::at(graph, node, "has no derivative as a graph")),
             OpDerivative::Formulas(formulas) => {
+                let index = used.index as usize;
+                if formulas.iter().any(|f| f.graph.is_none() && f.args.contains(&index)) {
+                    return Ok(());
+                }
                 // A result whose gradient no formula reads is not differentiable.
                 let reads = |i: usize| formulas.iter().any(|f| f.params.contains(&Named::Grad(i)));
                 let of_none = !(0..graph.result_count(node)).any(reads);

@@ -163,7 +163,16 @@ impl Reverse<'_> {
         for part in &leaving {
             let of = |f: &Filled| grad_of(&f.scope, *part);
             let is_definite = |f: &Filled| f.raises || of(f).is_some_and(|grad| !self.is_optional(grad));
-            let ty = if filled.iter().all(is_definite) { Type::TENSOR } else { Type::optional(Type::TENSOR) };
+            let g = self.editor.graph();
+            let list = filled.iter().filter_map(of).map(|v| g.ty(v)).find(|ty| ty.list_elem().is_some());
+            let ty = match (filled.iter().all(is_definite), list) {
+                (true, found) => found.unwrap_or(Type::TENSOR),
+                (false, None) => Type::optional(Type::TENSOR),
+                (false, Some(_)) => {
+                    let what = "a list of tensors has a gradient in some branches only";
+                    return Err(NotDifferentiable::at(g, back, what));
+                }
+            };
             for f in filled {
                 self.editor.at(At::end(f.block));
                 let output = match of(f) {
@@ -313,6 +322,10 @@ impl Reverse<'_> {
         let Some(block) = self.editor.graph().blocks(back).next() else { return Ok(()) };
         let before = self.scopes.last().and_then(|(_, scope)| grad_of(scope, part));
         let is_tensor = part.1.is_none() && self.editor.graph().ty(part.0).is_tensor();
+        if self.editor.graph().ty(grad).list_elem().is_some() {
+            let what = "an iteration reads a list of tensors from outside of the loop";
+            return Err(NotDifferentiable::at(self.editor.graph(), back, what));
+        }
         let is_sure = before.is_some_and(|grad| !self.is_optional(grad));
         let is_definite = !self.is_optional(grad) && (is_sure || is_tensor);
         self.editor.at(At::before(back));

@@ -6,17 +6,18 @@
 //! elements in a tensor like the view's operand, and the other elements are those of before. Where a view is used after a
 //! write, it is taken again from the root's current value. Branches return, and loops carry, the roots that they write.
 //!
-//! Refused are writes to memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
+//! Inputs and attributes that the caller names are roots, too: their final values become outputs. Refused are writes to other
+//! memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
 //! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
 //! the number of nodes, writes and the lengths of chains of views.
 
-use super::NotDifferentiable;
 use super::activity::is_cast;
 use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument};
+use super::{Named, NotDifferentiable};
 use crate::facets::AlwaysView;
 use crate::inplace::InplaceVariants;
 use crate::passes::remove_mutation::is_fresh;
-use flambeau_exec::tape::RecordingQuery;
+use flambeau_exec::tape::{RecordingQuery, ViewRecord};
 use flambeau_ir::{At, BlockId, Editor, Graph, NodeId, NodeMap, OpId, Prim, Type, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -25,19 +26,27 @@ use std::sync::Arc;
 type ByValue<T> = HashMap<ValueId, T, FxBuildHasher>;
 type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
 
-/// Makes writes to tensors functional. Returns whether there were any; after an error the graph is unchanged.
+/// Makes writes to tensors functional. Returns `None` if there were none; after an error the graph is unchanged.
+///
+/// `is_outside` states which inputs and attributes may be written: tensors that no other value shares memory with. Those that
+/// are written are returned, and their final values are further outputs of the graph, in this order.
 ///
 /// # Errors
 /// If a write cannot be made functional.
-pub fn functionalize(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<bool, NotDifferentiable> {
-    let plan = Plan::of(graph, formulas)?;
+pub fn functionalize(
+    graph: &mut Graph,
+    formulas: &dyn FormulaGraphs,
+    is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+) -> Result<Option<Vec<ValueId>>, NotDifferentiable> {
+    let plan = Plan::of(graph, formulas, is_outside)?;
     if plan.writes.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let mut changed = graph.clone();
-    Rewrite::new(changed.edit(), &plan, formulas).run()?;
+    let outside: Vec<ValueId> = plan.outside.iter().copied().filter(|v| plan.roots.contains_key(v)).collect();
+    Rewrite::new(changed.edit(), &plan, formulas).run(&outside)?;
     *graph = changed;
-    Ok(true)
+    Ok(Some(outside))
 }
 
 /// How a tensor belongs to a root.
@@ -68,6 +77,8 @@ struct Root {
     loops: Vec<NodeId>,
     /// A tensor of the root that leaves the graph.
     leaves: Option<ValueId>,
+    /// Whether it is an input or attribute.
+    is_outside: bool,
 }
 
 /// The writes of a graph, and the tensors that they concern.
@@ -79,11 +90,18 @@ struct Plan {
     views: ByNode<Arc<FormulaGraph>>,
     /// For branches and loops, the roots from outside that they write.
     merges: ByNode<Vec<ValueId>>,
+    /// Inputs and attributes that may be written, in program order.
+    outside: Vec<ValueId>,
 }
 
 impl Plan {
-    fn of(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Plan, NotDifferentiable> {
+    fn of(
+        graph: &Graph,
+        formulas: &dyn FormulaGraphs,
+        is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+    ) -> Result<Plan, NotDifferentiable> {
         let mut plan = Plan {
+            outside: Vec::new(),
             kinds: HashMap::default(),
             roots: HashMap::default(),
             writes: HashMap::default(),
@@ -93,6 +111,10 @@ impl Plan {
         if !graph.nodes_deep().any(|n| target(graph, n).is_some()) {
             return Ok(plan);
         }
+        let attributes = graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr));
+        let known = graph.inputs().chain(attributes.map(|n| graph.result(n, 0)));
+        plan.outside = known.filter(|v| graph.ty(*v).is_tensor() && is_outside(graph, *v)).collect();
+        plan.kinds.extend(plan.outside.iter().map(|v| (*v, (*v, Kind::Root))));
         let registry = Arc::clone(graph.registry());
         let variants = InplaceVariants::new(&registry);
         let mut position = NodeMap::for_nodes(graph, 0u32);
@@ -175,6 +197,9 @@ impl Plan {
         if !self.can_be_placed(graph, written) {
             return fail("writes through a view whose elements may share memory, or that has no history");
         }
+        if self.is_refused(graph, written) {
+            return fail("writes to one of several views that an operator returned");
+        }
         let Some(row) = graph.op(node).row() else { return fail("is not registered") };
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
@@ -186,11 +211,21 @@ impl Plan {
             Some(variant) => Functional::Variant(variant),
             None => return fail("writes and has no functional variant"),
         };
+        if let Functional::Variant(variant) = form
+            && self.saves_written(graph, node, root, &formulas.derivative(variant)?)
+        {
+            return fail(
+                "writes memory whose elements before the write its derivative reads as another operand",
+            );
+        }
         self.writes.insert(node, form);
         self.kinds.extend(graph.results(node).map(|v| (v, (root, Kind::Same(written)))));
         let home = graph.parent(graph.def(root));
         let entry = self.roots.entry(root);
-        let entry = entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None });
+        let def = graph.prim(graph.def(root));
+        let is_outside = matches!(def, Some(Prim::Param | Prim::GetAttr));
+        let entry =
+            entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None, is_outside });
         entry.writes.push(at);
         let mut inner = node;
         while graph.parent(inner) != home {
@@ -229,6 +264,11 @@ impl Plan {
                 continue;
             }
             let def = graph.def(value);
+            if self.is_refused(graph, value) && self.is_written_between(root, position[def], position[user]) {
+                let what =
+                    "reads one of several views that an operator returned after a write to their memory";
+                return Err(NotDifferentiable::at(graph, user, what));
+            }
             if !graph.ty(value).is_tensor()
                 && self.is_written_later(graph, root, def, position[def], u32::MAX)
             {
@@ -294,6 +334,37 @@ impl Plan {
         }
     }
 
+    /// Whether the derivative of a write reads an operand besides the first that is memory of the written root: an error of
+    /// the backward walk.
+    fn saves_written(&self, graph: &Graph, node: NodeId, root: ValueId, derivative: &OpDerivative) -> bool {
+        let reads = |i: usize| match derivative {
+            OpDerivative::Formulas(all) => all.iter().any(|f| f.params.contains(&Named::Arg(i))),
+            OpDerivative::Body(body) => body.params.contains(&Named::Arg(i)),
+            OpDerivative::Constant | OpDerivative::Unknown => false,
+        };
+        let mut others = graph.operands(node).enumerate().skip(1);
+        others.any(|(i, v)| self.kinds.get(&v).is_some_and(|(of, _)| *of == root) && reads(i))
+    }
+
+    /// Whether a tensor is a view that its operator returned with others, or a view of one, where recorded writes to its
+    /// memory are errors.
+    fn is_refused(&self, graph: &Graph, tensor: ValueId) -> bool {
+        let several = |node: NodeId| {
+            let record = graph.op(node).row().and_then(|row| graph.registry().facet::<ViewRecord>(row));
+            matches!(record, Some(ViewRecord::Several(_)))
+        };
+        let mut at = tensor;
+        loop {
+            at = match self.kinds.get(&at) {
+                Some((_, Kind::Same(of))) => *of,
+                Some((_, Kind::View(view, _))) if several(*view) => return true,
+                Some((_, Kind::View(_, of))) => *of,
+                Some((_, Kind::Part(unpack, _))) => graph.operand(*unpack, 0),
+                Some((_, Kind::Root)) | None => return false,
+            }
+        }
+    }
+
     /// Records that a tensor leaves the graph; at most one of each root may.
     fn leave(
         &mut self,
@@ -307,11 +378,21 @@ impl Plan {
             tensor = *of;
         }
         let Some(entry) = self.roots.get_mut(&root) else { return Ok(()) };
+        if entry.is_outside {
+            return Err(NotDifferentiable::at(graph, user, "returns memory from outside that is written"));
+        }
         if entry.leaves.is_some_and(|other| other != tensor) {
             return Err(NotDifferentiable::at(graph, user, "two results share memory that is written"));
         }
         entry.leaves = Some(tensor);
         Ok(())
+    }
+
+    /// Whether a root is written between two positions.
+    fn is_written_between(&self, root: ValueId, from: u32, until: u32) -> bool {
+        let Some(entry) = self.roots.get(&root) else { return false };
+        let next = entry.writes.partition_point(|at| *at <= from);
+        entry.writes.get(next).is_some_and(|at| *at < until)
     }
 
     /// Whether a root is written after a node at position `from` and before `until`, also by the next iteration of a loop.
@@ -337,7 +418,7 @@ fn is_constant(formulas: &dyn FormulaGraphs, op: OpId) -> Result<bool, NotDiffer
 }
 
 /// Returns the tensor that an operator writes and returns: its first operand.
-fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
+pub(super) fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let row = graph.op(node).row()?;
     let schema = graph.registry().schema(row);
     let is_first = |(i, arg): (usize, &flambeau_ir::schema::Argument)| arg.is_write() == (i == 0);
@@ -385,7 +466,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
     }
 
-    fn run(mut self) -> Result<(), NotDifferentiable> {
+    fn run(mut self, outside: &[ValueId]) -> Result<(), NotDifferentiable> {
         let root = self.editor.graph().root();
         let steps: Vec<WalkStep> = self.editor.graph().walk(root).collect();
         for &step in &steps {
@@ -395,6 +476,10 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 WalkStep::Leave(block) => self.leave(block)?,
                 WalkStep::Done(node) => self.done(node),
             }
+        }
+        for written in outside {
+            let (_, last) = self.current[written];
+            self.editor.add_output(last);
         }
         for step in steps.into_iter().rev() {
             let WalkStep::Node(node) = step else { continue };
@@ -587,7 +672,6 @@ impl<'g, 'p> Rewrite<'g, 'p> {
 
     /// Inserts the adjoint of a view at the cursor.
     fn adjoint(&mut self, view: NodeId, grad: ValueId, base: ValueId) -> Result<ValueId, NotDifferentiable> {
-        use super::Named;
         let formula = Arc::clone(&self.plan.views[&view]);
         let registry = Arc::clone(self.editor.graph().registry());
         let fail = |g: &Graph| NotDifferentiable::at(g, view, "its adjoint cannot be inlined");

@@ -17,21 +17,26 @@ mod activity;
 mod blocks;
 mod bodies;
 mod certainty;
+mod declare_writes;
 mod differentiate;
 mod exports;
 mod formulas;
 mod functionalize;
+mod lists;
 mod regions;
 mod reverse;
 
+pub use activity::dependent_inputs;
 pub(crate) use activity::only_stores;
 pub use bodies::expand_bodies;
+pub use declare_writes::declare_writes;
 pub use differentiate::{Gradient, differentiate};
 pub use formulas::{
     ArgGradient, FormulaSource, GradientEntry, GradientTable, Gradients, GradientsError, Named,
     concrete_value,
 };
 pub use functionalize::functionalize;
+pub use lists::unpack_results;
 pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};
 pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 

@@ -7,7 +7,8 @@
 //! there. A tensor requires a gradient if it is active; [`resolve_requires_grad`] writes that down as a constant.
 
 use super::NotDifferentiable;
-use super::activity::Activity;
+use super::activity::{Activity, is_cast};
+use super::functionalize::target;
 use super::reverse::{FormulaGraphs, Helper};
 use flambeau_exec::tape::RecordingQuery;
 use flambeau_ir::attr::names;
@@ -54,6 +55,11 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
         return Ok(());
     }
     let modes = Modes::of(graph)?;
+    // PyTorch refuses recorded writes to the memory of such views.
+    let writes = |n: NodeId| graph.op(n).row().is_some() && graph.effects(n).may_write();
+    if let Some(view) = modes.views.first().filter(|_| graph.nodes_deep().any(writes)) {
+        return Err(NotDifferentiable::at(graph, *view, "makes a view where gradients are not enabled"));
+    }
     let detach = formulas.helper(Helper::Detach)?;
     let mut editor = graph.edit();
     for value in modes.disabled {
@@ -66,6 +72,22 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
         let last = editor.graph().def(detached);
         editor.replace_uses_after(last, value, detached);
     }
+    for node in modes.writes {
+        for i in 1..editor.graph().operand_count(node) {
+            let operand = editor.graph().operand(node, i);
+            if !editor.graph().ty(operand).is_tensor() {
+                continue;
+            }
+            editor.at(At::before(node));
+            match editor.inline_graph(&detach, &[operand], None) {
+                Ok(detached) => editor.set_operand(node, i, detached[0]),
+                Err(_) => {
+                    let what = "its operand cannot be detached";
+                    return Err(NotDifferentiable::at(editor.graph(), node, what));
+                }
+            }
+        }
+    }
     for (node, mode) in modes.questions {
         editor.at(At::before(node));
         let answer = editor.constant(IValue::Bool(mode));
@@ -73,6 +95,25 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
     }
     modes.changes.into_iter().for_each(|node| editor.erase(node));
     Ok(())
+}
+
+/// Whether a node writes an input or attribute as a whole. If the tensor requires a gradient, the write is refused later:
+/// its history would stay, with other elements.
+fn writes_outside(graph: &Graph, node: NodeId) -> bool {
+    let Some(mut written) = target(graph, node) else { return false };
+    loop {
+        let def = graph.def(written);
+        match graph.prim(def) {
+            Some(Prim::Param) => return graph.parent(def) == graph.root(),
+            Some(Prim::GetAttr) => return true,
+            Some(prim) if is_cast(prim) => written = graph.operand(def, 0),
+            Some(_) => return false,
+            None => match target(graph, def) {
+                Some(first) => written = first,
+                None => return false,
+            },
+        }
+    }
 }
 
 /// Where gradients are enabled.
@@ -83,6 +124,10 @@ struct Modes {
     changes: Vec<NodeId>,
     /// Tensors that are computed where gradients are not enabled.
     disabled: Vec<ValueId>,
+    /// Writes where gradients are not enabled.
+    writes: Vec<NodeId>,
+    /// Operators that return views where gradients are not enabled.
+    views: Vec<NodeId>,
 }
 
 impl Modes {
@@ -126,13 +171,25 @@ impl Modes {
     /// Adds the tensors that a node computes where gradients are not enabled.
     fn disable(&mut self, graph: &Graph, node: NodeId) -> Result<(), NotDifferentiable> {
         if graph.op(node).row().is_some() && graph.effects(node).may_write() {
+            let lists = graph.operands(node).any(|v| graph.ty(v).list_elem().is_some_and(Type::is_tensor));
+            if writes_outside(graph, node) && !lists {
+                self.writes.push(node);
+                return Ok(());
+            }
             let what = "writes memory where gradients are not enabled";
             return Err(NotDifferentiable::at(graph, node, what));
+        }
+        if graph.is_prim(node, Prim::GetAttr) {
+            // The attribute exists, with its history.
+            return Ok(());
         }
         for result in graph.results(node).filter(|v| graph.use_count(*v) > 0) {
             let ty = graph.ty(result);
             if ty.is_tensor() {
                 self.disabled.push(result);
+                if graph.op(node).row().is_some() && graph.effects(node).result_aliases() {
+                    self.views.push(node);
+                }
             } else if graph.op(node).row().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
                 let what = "returns a list of tensors where gradients are not enabled";
                 return Err(NotDifferentiable::at(graph, node, what));

@@ -93,6 +93,8 @@ pub enum Helper {
     OnesLike,
     /// `(placed, mask, base)`: `placed` where the mask is not zero, else `base`.
     Replace,
+    /// `(to, value)`: copies elements in place.
+    CopyInto,
 }
 
 /// The source of formulas.

@@ -8,6 +8,7 @@ use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
+use flambeau_rewrite::FunctionalForm;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, InstructionSets, Multiversioned};
@@ -381,6 +382,9 @@ const fn keeps_statistics(flag: &'static str) -> AliasRule {
     AliasRule::WritesWhen { flag, args: &["running_mean", "running_var"] }
 }
 
+/// The operator that returns the running statistics that others write.
+const RETURNS_STATISTICS: FunctionalForm = FunctionalForm("aten::_native_batch_norm_legit_functional");
+
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
     let several =
@@ -399,7 +403,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
                 let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
-                d.with(keeps_statistics("training"))
+                d.with(keeps_statistics("training")).with(RETURNS_STATISTICS)
             })
             .one(batch_norm),
     );
@@ -420,12 +424,18 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("native_batch_norm", "", doc)
-            .facts(|d| several(d).with(five(flags(&[]))).with(keeps_statistics("training")))
+            .facts(|d| {
+                let d = several(d).with(five(flags(&[]))).with(keeps_statistics("training"));
+                d.with(RETURNS_STATISTICS)
+            })
             .several(|cx| native(cx, true, None)),
     );
     defs.extend(
         op("_native_batch_norm_legit", "", doc)
-            .facts(|d| several(d).with(five(flags(&[]))).with(keeps_statistics("training")))
+            .facts(|d| {
+                let d = several(d).with(five(flags(&[]))).with(keeps_statistics("training"));
+                d.with(RETURNS_STATISTICS)
+            })
             .several(|cx| native(cx, true, None)),
     );
     defs.extend(
