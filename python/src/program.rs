@@ -209,6 +209,11 @@ impl PyFunction {
         Ok(PyFunction { program, entry })
     }
 
+    /// Returns the graph with all calls inlined.
+    pub(crate) fn inlined(&self) -> Result<flambeau::Graph, Error> {
+        self.entry.optimized("inline")
+    }
+
     #[cold]
     fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
         let (name, takes) = (self.entry.name(), self.entry.params().len());
