@@ -182,7 +182,11 @@ impl Recorder {
         let unknown = || {
             Error::new(Fault::Unsupported, "Y0001", format!("the operator `{operator}` cannot be recorded"))
         };
-        let op = self.registry.lookup(operator).ok_or_else(unknown)?;
+        let (name, overload) = operator.split_once('.').unwrap_or((operator, ""));
+        // As PyTorch, traces name operators that have synonyms by one of them.
+        let name = self.registry.canonical(Symbol::new(name)).unwrap_or_else(|| Symbol::new(name));
+        let op = self.registry.find(name, Symbol::new(overload)).or_else(|| self.registry.lookup(operator));
+        let op = op.ok_or_else(unknown)?;
         let op = self.overload_for_number(op, operands);
         let registry = Arc::clone(&self.registry);
         let schema = registry.schema(op);
@@ -238,17 +242,24 @@ impl Recorder {
         Some(last).filter(|&node| !self.graph.is_prim(node, Prim::Param))
     }
 
-    /// Returns the overload for a number, if a number is given where the operator takes a tensor: PyTorch marks the
+    /// Returns the overload for the operands: that for a number, if a number is given where the operator takes a tensor: PyTorch marks the
     /// tensor that it makes of the number, and our type promotion knows numbers only.
     fn overload_for_number(&self, op: OpId, operands: &[TraceOperand]) -> OpId {
         let number =
             matches!(operands.get(1), Some(TraceOperand::Constant(value)) if number_of(value).is_some());
         match self.registry.facet::<ScalarOverload>(op) {
-            Some(ScalarOverload(overload)) if number => {
-                self.registry.find(self.registry.schema(op).name, Symbol::new(overload)).unwrap_or(op)
+            Some(ScalarOverload(overload)) if number => self.other_overload(op, overload),
+            // A truth value is no number of programs, but a tensor of one is an operand.
+            _ if matches!(operands.get(1), Some(TraceOperand::Constant(IValue::Bool(_)))) => {
+                let takes_number = self.registry.schema(op).args.get(1).is_some_and(|arg| arg.ty == Type::NUMBER);
+                if takes_number { self.other_overload(op, "Tensor") } else { op }
             }
             _ => op,
         }
+    }
+
+    fn other_overload(&self, op: OpId, overload: &str) -> OpId {
+        self.registry.find(self.registry.schema(op).name, Symbol::new(overload)).unwrap_or(op)
     }
 
     /// Replaces the type variables of results: operators on lists return the types of their operands.
@@ -423,6 +434,8 @@ impl Recorder {
     fn end_graph(&mut self, result: &TraceOperand) -> Result<(), Error> {
         let value = self.operand(result, Type::ANY)?;
         self.graph.edit().add_output(value);
+        // Sizes that nothing uses are recorded, too.
+        self.graph = Graph::clone(&*self.session.optimize(&self.graph, "dce")?);
         flambeau_ir::verify::verify_with(&self.graph, &*self.unit)?;
         Ok(())
     }
