@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
-from .errors import MisuseError, UnsupportedError
+from .errors import CompileError, MisuseError
 
 
 class TracerWarning(Warning):
@@ -131,7 +131,8 @@ class Trace:
             if found is not None:
                 return found
             if value.requires_grad:
-                raise MisuseError(
+                # Operators of PyTorch take a `TypeError`, which `MisuseError` is, as an unsupported operand.
+                raise CompileError(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
                     "detaching the gradient"
                 )
@@ -170,10 +171,12 @@ class Trace:
         """Records a call of a compiled function that was made: its body, with the control flow."""
         self.inline_operands(function, [self.operand(arg) for arg in args], result)
 
-    def inline_operands(self, function: _native.Function, operands: list[Any], result: Any) -> None:
+    def inline_operands(
+        self, function: _native.Function, operands: list[Any], result: Any, named: dict[str, Any] | None = None
+    ) -> None:
         self.locate()
         with self.pause():
-            for value in self.recorder.inline(function, operands):
+            for value in self.recorder.inline(function, operands, named):
                 self.bind_result(value, result)
 
     def size(self, tensor: Any, dim: int, number: Any) -> Any:
@@ -440,12 +443,10 @@ def _warn_random(graph: _native.Graph) -> None:
 def call_in_trace(trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls a compiled function and records it."""
     operands = [trace.operand(arg) for arg in args]
-    for name, _, _ in function.parameters()[len(args) :]:
-        if name in kwargs:
-            operands.append(trace.operand(kwargs[name]))
+    named = {name: trace.operand(arg) for name, arg in kwargs.items()}
     with trace.pause():
         result = function(*_detached(args), **_detached(kwargs))
-    trace.inline_operands(function, operands, result)
+    trace.inline_operands(function, operands, result, named)
     return result
 
 
@@ -511,5 +512,3 @@ class TracedModules:
         built = self._modules.build(self.program, self.module)
         return built.as_module(type(self.module).__name__)
 
-
-__all__ = ["Trace", "TracerWarning", "TracingCheckError", "UnsupportedError", "check", "trace_function"]

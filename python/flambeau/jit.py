@@ -13,7 +13,7 @@ from ._markers import Attribute, Future, annotate, export, fork, ignore, interfa
 from ._native import Graph, Tensor
 
 if TYPE_CHECKING:
-    from ._frontend import Fallback
+    from ._frontend import Fallback, Texts
 
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
@@ -282,8 +282,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         return definition
     texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
-        name = texts.function(definition)
-        return ScriptFunction(texts.compile().function(name), definition, texts.fallbacks)
+        return _compiled(definition, texts)
     if builtins.isinstance(definition, type):
         texts.class_name(definition)
         texts.compile()
@@ -298,6 +297,25 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     from .errors import MisuseError
 
     raise MisuseError(f"an object of type `{type(definition).__name__}` is no function, class or module")
+
+
+def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
+    """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
+    whole."""
+    from ._frontend import Texts
+    from .errors import CompileError
+
+    while True:
+        name = texts.function(function)
+        try:
+            return ScriptFunction(texts.compile().function(name), function, texts.fallbacks)
+        except CompileError as error:
+            origin = texts.origin(error.file or "", error.line or 0) if texts.fallback else None
+            if origin is None or origin is function:
+                raise
+            again = Texts(fallback=True)
+            again.refused = {**texts.refused, id(origin): (origin, error.message)}
+            texts = again
 
 
 def trace(

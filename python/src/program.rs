@@ -209,6 +209,11 @@ impl PyFunction {
         Ok(PyFunction { program, entry })
     }
 
+    /// Returns the parameters.
+    pub(crate) fn params(&self) -> &[Argument] {
+        self.entry.params()
+    }
+
     /// Returns the graph with all calls inlined.
     pub(crate) fn inlined(&self) -> Result<flambeau::Graph, Error> {
         self.entry.optimized("inline")

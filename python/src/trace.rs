@@ -157,14 +157,26 @@ impl PyRecorder {
         or_raise(py, self.lock().get(py)?.call(operator, &args)).map(traced)
     }
 
-    /// Appends the body of a function, with the operands of its inputs in order.
+    /// Appends the body of a function, with the operands of its parameters.
+    #[pyo3(signature = (function, args, kwargs=None))]
     fn inline(
         &self,
         py: Python<'_>,
         function: &Bound<'_, PyFunction>,
         args: Vec<Bound<'_, PyAny>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PyTracedValue>> {
-        let args = operands(py, &args)?;
+        let mut args = operands(py, &args)?;
+        for param in function.get().params().iter().skip(args.len()) {
+            let given = kwargs.map(|kwargs| kwargs.get_item(param.name.as_str())).transpose()?.flatten();
+            match (given, &param.default) {
+                (Some(given), _) => args.push(operand(py, &given, 0)?),
+                (None, Some(default)) => args.push(default.clone().into()),
+                (None, None) => {
+                    return Err(misuse(py, format!("the call needs an argument `{}`", param.name)));
+                }
+            }
+        }
         let graph = or_raise(py, function.get().inlined())?;
         or_raise(py, self.lock().get(py)?.inline(&graph, &args)).map(traced)
     }

@@ -10,7 +10,8 @@ use crate::program::Program;
 use crate::session::Session;
 use flambeau_ir::attr::names;
 use flambeau_ir::module::{CompilationUnit, Function};
-use flambeau_ir::types::TypeKind;
+use flambeau_ir::schema::{ArgInfo, SchemaCall, match_call};
+use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
     At, Attr, CallArg, Editor, Fault, Graph, IValue, LocId, NodeId, OpId, Prim, Registry, ScalarOverload,
     Source, Symbol, Type, ValueId,
@@ -204,8 +205,7 @@ impl Recorder {
             };
             values.push(value);
         }
-        let types: Vec<Type> = schema.returns.iter().map(|r| r.ty).collect();
-        let types = self.instantiated(op, &types, &values);
+        let types = self.result_types(op, &values);
         let mut edit = self.end();
         let node = edit.node(op, &values, &types);
         Ok(self.graph.results(node).collect())
@@ -242,16 +242,17 @@ impl Recorder {
         Some(last).filter(|&node| !self.graph.is_prim(node, Prim::Param))
     }
 
-    /// Returns the overload for the operands: that for a number, if a number is given where the operator takes a tensor: PyTorch marks the
-    /// tensor that it makes of the number, and our type promotion knows numbers only.
+    /// Returns the overload for the operands: that for a number, if a number is given where the operator takes a tensor.
+    /// PyTorch marks the tensor that it makes of the number; our type promotion knows numbers only.
     fn overload_for_number(&self, op: OpId, operands: &[TraceOperand]) -> OpId {
-        let number =
-            matches!(operands.get(1), Some(TraceOperand::Constant(value)) if number_of(value).is_some());
+        let is_number = |value: &IValue| number_of(value).is_some() && value.as_bool().is_none();
+        let number = matches!(operands.get(1), Some(TraceOperand::Constant(value)) if is_number(value));
         match self.registry.facet::<ScalarOverload>(op) {
             Some(ScalarOverload(overload)) if number => self.other_overload(op, overload),
             // A truth value is no number of programs, but a tensor of one is an operand.
             _ if matches!(operands.get(1), Some(TraceOperand::Constant(IValue::Bool(_)))) => {
-                let takes_number = self.registry.schema(op).args.get(1).is_some_and(|arg| arg.ty == Type::NUMBER);
+                let takes_number =
+                    self.registry.schema(op).args.get(1).is_some_and(|arg| arg.ty == Type::NUMBER);
                 if takes_number { self.other_overload(op, "Tensor") } else { op }
             }
             _ => op,
@@ -262,22 +263,20 @@ impl Recorder {
         self.registry.find(self.registry.schema(op).name, Symbol::new(overload)).unwrap_or(op)
     }
 
-    /// Replaces the type variables of results: operators on lists return the types of their operands.
-    fn instantiated(&self, op: OpId, results: &[Type], values: &[ValueId]) -> Vec<Type> {
+    /// Returns the types of a call's results: those of operators on containers follow from their operands.
+    fn result_types(&self, op: OpId, values: &[ValueId]) -> Vec<Type> {
         let schema = self.registry.schema(op);
-        let element = || {
-            let lists = values.iter().zip(&schema.args).filter(|(_, arg)| arg.ty.has_vars());
-            lists.map(|(&value, _)| self.graph.ty(value)).next()
-        };
-        let replace = |ty: &Type| match ty.has_vars() {
-            false => *ty,
-            true => element().map_or(*ty, |found| match (ty.list_elem(), found.list_elem()) {
-                (Some(_), _) => found,
-                (None, Some(elem)) => elem,
-                (None, None) => found,
-            }),
-        };
-        results.iter().map(replace).collect()
+        let declared = || schema.returns.iter().map(|r| r.ty).collect();
+        if !schema.returns.iter().any(|r| r.ty.has_vars()) {
+            return declared();
+        }
+        let args: Vec<ArgInfo> = values
+            .iter()
+            .map(|&value| ArgInfo { ty: self.graph.ty(value), empty_list: false, inferred: false })
+            .collect();
+        let call = SchemaCall { receiver: None, args: &args, kwargs: &[] };
+        match_call(&[schema], call, &NoClasses)
+            .map_or_else(|_| declared(), |matched| matched.returns.to_vec())
     }
 
     /// Appends the body of a graph: a compiled function that the run calls is kept with its control flow. Returns the
