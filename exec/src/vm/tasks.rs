@@ -487,7 +487,8 @@ impl ScheduledTask {
         let (vm, host, budget) = (&mut self.vm, &mut self.host, &self.budget);
         let mut recycler = vm.recycler.take();
         let mut args = std::mem::take(&mut vm.args);
-        let drive = || vm.drive_until(frame, left, 0, &mut args, host);
+        // The machine belongs to the task, so all of its frames do.
+        let drive = || vm.drive_until(frame, left, 0, 0, &mut args, host);
         let run = || match budget {
             Some(budget) => budget.run(drive),
             None => drive(),
