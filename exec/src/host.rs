@@ -333,7 +333,7 @@ impl Host {
 
     /// Whether nothing records, times or observes nodes, so that they may run concurrently or without a kernel.
     #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
+    pub(crate) fn is_unobserved(&self) -> bool {
         let observed = |services: &Services| services.observer.is_some() || services.timing.is_some();
         self.tape.is_none() && !self.services.as_deref().is_some_and(observed)
     }

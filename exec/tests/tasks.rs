@@ -195,3 +195,45 @@ fn a_task_without_a_wait_is_joined_when_its_frame_returns() {
         assert_eq!(got[1].as_future().unwrap().result().unwrap().unwrap().as_int(), Some(3));
     }
 }
+
+/// A task that runs another one as a frame of its own, because it waits at once, and that may fail afterwards.
+const NESTED: &str = "graph(%n : int, %at : int):
+  %f : Future(int) = prim::fork_0(%n, %at)
+  %h : Future(int) = prim::fork_1(%n)
+  %v : int = aten::wait(%f)
+  %w : int = aten::wait(%h)
+  return (%v, %w)
+with prim::fork_0 = graph(%n : int, %at : int):
+  %l : int[] = prim::ListConstruct(%n)
+  %g : Future(int) = prim::fork_0(%l)
+  %s : int = aten::wait(%g)
+  %x : int = aten::__getitem__(%l, %at)
+  return (%x)
+with prim::fork_0 = graph(%l : int[]):
+  %true : bool = prim::Constant[value=1]()
+  %three : int = prim::Constant[value=3]()
+  %zero : int = prim::Constant[value=0]()
+  %s : int = prim::Loop(%three, %true, %zero)
+    block0(%i : int, %a : int):
+      %b : int = aten::add(%a, %i)
+      -> (%true, %b)
+  return (%s)
+with prim::fork_1 = graph(%n : int):
+  %true : bool = prim::Constant[value=1]()
+  %three : int = prim::Constant[value=3]()
+  %s : int = prim::Loop(%three, %true, %n)
+    block0(%i : int, %a : int):
+      %b : int = aten::add(%a, %n)
+      -> (%true, %b)
+  return (%s)
+";
+
+#[test]
+fn suspended_callees_leave_their_callers_in_the_task() {
+    let run = |at: i64| all_ways(NESTED, &|| vec![IValue::Int(5), IValue::Int(at)]);
+    assert_eq!(listing(NESTED).matches("Call concurrent").count(), 2, "{}", listing(NESTED));
+    assert!(run(1).unwrap().contains("20"));
+    let (message, trace) = run(7).unwrap_err();
+    assert!(message.contains("out of range"), "{message}");
+    assert!(trace.iter().any(|call| call.ends_with("aten::wait")), "{trace:?}");
+}

@@ -17,6 +17,7 @@
 //! Results never depend on the choice: profiled runs compute the same, and a plan runs only if its precondition holds.
 
 use crate::attributes::{AttributePath, append};
+use crate::guard_failures::{Deoptimization, GuardFailures};
 use crate::inline_cache::{FallbackReason, bind_expected};
 use crate::job::{CompileJob, JobKind, StageFailure};
 use crate::optimizer::StageRunner;
@@ -27,7 +28,6 @@ use crate::saved::SavedProfile;
 use crate::settings::ExecutorSettings;
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
-use crate::watch::{Deoptimization, GuardWatch};
 use flambeau_exec::vm::Arguments;
 use flambeau_exec::{Code, ExecError, Host, Vm};
 use flambeau_ir::{Graph, IValue};
@@ -194,7 +194,8 @@ impl Executor {
         let state = self.state.lock();
         let mut current: Vec<&Arc<Plan>> = state.plans.iter().collect();
         current.sort_by_key(|plan| plan.number);
-        let current = current.into_iter().flat_map(|plan| plan.watch.report(plan.number, &plan.code, None));
+        let current =
+            current.into_iter().flat_map(|plan| plan.failures.report(plan.number, &plan.code, None));
         state.past.iter().cloned().chain(current).collect()
     }
 
@@ -463,7 +464,7 @@ impl Executor {
         state.plans.remove(plan);
         self.version.fetch_add(1, Ordering::Release);
         let next = state.made + 1;
-        let report = plan.watch.report(plan.number, &plan.code, Some(next));
+        let report = plan.failures.report(plan.number, &plan.code, Some(next));
         state.past.extend(report);
         let surplus = state.past.len().saturating_sub(MAX_PAST_FAILURES);
         state.past.drain(..surplus);
@@ -476,7 +477,7 @@ impl Executor {
         if !self.may_compile(&state) {
             return None;
         }
-        let (position, graph) = plan.watch.take_hot(&plan.code)?;
+        let (position, graph) = plan.failures.take_hot(&plan.code)?;
         begin_job(&mut state);
         Some(JobKind::Continuation { plan: Arc::clone(plan), position, graph })
     }
@@ -512,14 +513,14 @@ impl Executor {
     pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentSpec) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
-        let watch = Arc::new(GuardWatch::new(code.bailouts().len(), self.settings.hot_continuation));
-        code.set_bailout_handler(Arc::clone(&watch) as _);
+        let failures = Arc::new(GuardFailures::new(code.bailouts().len(), self.settings.hot_continuation));
+        code.set_bailout_handler(Arc::clone(&failures) as _);
         if let Some(deopt) = self.settings.deopt {
             deopt.apply(&code);
         }
         let mut state = self.state.lock();
         state.made += 1;
-        let plan = Plan::new(state.made, code, kinds.clone(), watch);
+        let plan = Plan::new(state.made, code, kinds.clone(), failures);
         state.plans.insert(Arc::new(plan));
         self.version.fetch_add(1, Ordering::Release);
     }

@@ -103,7 +103,7 @@ impl CompileJob {
             }
             Some(JobKind::Continuation { plan, position, graph }) => {
                 let code = compile(graph, CompileStage::Specialized)?;
-                plan.watch.set_continuation(*position, Some(Arc::new(code.without_input_checks())));
+                plan.failures.set_continuation(*position, Some(Arc::new(code.without_input_checks())));
             }
         }
         self.work = None;
@@ -116,7 +116,7 @@ impl Drop for CompileJob {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
         if let JobKind::Continuation { plan, position, .. } = &work {
-            plan.watch.set_continuation(*position, None);
+            plan.failures.set_continuation(*position, None);
         }
         if let Some(executor) = self.executor.upgrade() {
             executor.end_job(false);

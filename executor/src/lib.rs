@@ -8,6 +8,7 @@
 mod attributes;
 mod deopt;
 mod executor;
+mod guard_failures;
 mod inline_cache;
 mod job;
 mod optimizer;
@@ -18,10 +19,10 @@ mod saved;
 mod settings;
 mod spec;
 mod specialize;
-mod watch;
 
 pub use deopt::{Deopt, DeoptError};
 pub use executor::{CallOutcome, Executor, RunMode};
+pub use guard_failures::Deoptimization;
 pub use job::{CompileJob, StageFailure};
 pub use optimizer::{CompileStage, PIPELINES, Pipelines, StageRunner};
 pub use plan::{Plan, PlanCache};
@@ -29,4 +30,3 @@ pub use record::{BlockRuns, ProfilingRecord, RunProfile};
 pub use saved::{SavedProfile, SavedSize, SavedValue};
 pub use settings::ExecutorSettings;
 pub use spec::{ArgumentSpec, CompleteArgumentSpec};
-pub use watch::Deoptimization;

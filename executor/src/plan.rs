@@ -4,9 +4,9 @@
 //! search takes one atomic load and no lock. It compares the metadata of the arguments with those of recent calls, word
 //! by word. Any change of an executor's plans changes its version, which empties the caches at their next use.
 
+use crate::guard_failures::GuardFailures;
 use crate::plans::HasPrecondition;
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
-use crate::watch::GuardWatch;
 use flambeau_exec::Code;
 use flambeau_ir::Graph;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Plan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
     pub(crate) kinds: ArgumentSpec,
-    pub(crate) watch: Arc<GuardWatch>,
+    pub(crate) failures: Arc<GuardFailures>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
     /// Whether a call ran the plan since the last eviction.
@@ -25,8 +25,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(number: u32, code: Arc<Code>, kinds: ArgumentSpec, watch: Arc<GuardWatch>) -> Plan {
-        Plan { number, code, kinds, watch, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
+    pub(crate) fn new(
+        number: u32,
+        code: Arc<Code>,
+        kinds: ArgumentSpec,
+        failures: Arc<GuardFailures>,
+    ) -> Plan {
+        Plan { number, code, kinds, failures, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
     }
 
     /// Returns the number of the plan among those that its executor has made.
@@ -51,7 +56,7 @@ impl Plan {
     /// values with which it was entered, if that happened often.
     #[must_use]
     pub fn specialized_continuation(&self, position: usize) -> Option<Arc<Graph>> {
-        self.watch.specialized(position)
+        self.failures.specialized(position)
     }
 
     /// Whether a failure of a bail-out was not examined yet.

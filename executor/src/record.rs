@@ -46,9 +46,9 @@ pub(crate) struct ObservedTensors {
 pub(crate) enum Observed {
     /// None yet.
     #[default]
-    Nothing,
+    Unobserved,
     /// Only `None`.
-    Absent,
+    OnlyNone,
     /// Only tensors.
     Tensors(ObservedTensors),
     /// Only values that are neither `None` nor a tensor.
@@ -94,7 +94,7 @@ impl ObservedTensors {
 impl Observed {
     pub(crate) fn of(value: &IValue) -> Observed {
         match value {
-            IValue::None => Observed::Absent,
+            IValue::None => Observed::OnlyNone,
             IValue::Tensor(t) => Observed::Tensors(ObservedTensors::of(t)),
             _ => Observed::Present,
         }
@@ -102,8 +102,8 @@ impl Observed {
 
     fn merge(&mut self, other: &Observed, size: impl FnMut(ObservedSize, ObservedSize) -> ObservedSize) {
         match (&mut *self, other) {
-            (_, Observed::Nothing) => {}
-            (Observed::Nothing, _) => *self = other.clone(),
+            (_, Observed::Unobserved) => {}
+            (Observed::Unobserved, _) => *self = other.clone(),
             (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
             (a, b) if a == b => {}
             _ => *self = Observed::Mixed,
@@ -114,7 +114,7 @@ impl Observed {
     pub(crate) fn own_type(&self) -> Type {
         match self {
             Observed::Tensors(seen) => Type::tensor(seen.to_type()),
-            Observed::Absent => Type::NONE,
+            Observed::OnlyNone => Type::NONE,
             _ => Type::ANY,
         }
     }
@@ -186,7 +186,7 @@ impl RunProfile {
     pub fn new(args: &[IValue], count: usize) -> RunProfile {
         RunProfile {
             inputs: args.iter().map(Observed::of).collect(),
-            nodes: vec![Observed::Nothing; count],
+            nodes: vec![Observed::Unobserved; count],
             blocks: Vec::new(),
         }
     }
@@ -287,7 +287,7 @@ impl ProfilingRecord {
     pub fn input_type(&self, index: usize, declared: Type) -> Type {
         let inner = declared.unwrap_optional();
         match self.inputs.get(index) {
-            Some(Observed::Absent) if declared.optional_elem().is_some() => Type::NONE,
+            Some(Observed::OnlyNone) if declared.optional_elem().is_some() => Type::NONE,
             Some(Observed::Present) => inner,
             Some(Observed::Tensors(seen)) if inner.is_tensor() => {
                 let (stated, seen) = (inner.as_tensor(), seen.to_type());

@@ -24,7 +24,7 @@ pub enum SavedSize {
 /// The observations of one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SavedValue {
-    /// No run reached the site.
+    /// No run reached the profiling node.
     Unobserved,
     /// Only `None`.
     OnlyNone,
@@ -59,7 +59,7 @@ pub struct SavedProfile {
     /// The runs of counted blocks, in program order.
     pub blocks: Vec<BlockRuns>,
     /// Numbers of profiling nodes whose guards failed too often, in ascending order.
-    pub dropped: Vec<usize>,
+    pub disabled_guards: Vec<usize>,
 }
 
 impl SavedProfile {
@@ -70,15 +70,16 @@ impl SavedProfile {
         count: usize,
     ) -> SavedProfile {
         let save = |all: &[Observed]| all.iter().map(save).collect();
-        let mut dropped: Vec<usize> = disabled.iter().copied().filter(|&index| index < count).collect();
-        dropped.sort_unstable();
+        let mut disabled_guards: Vec<usize> =
+            disabled.iter().copied().filter(|&index| index < count).collect();
+        disabled_guards.sort_unstable();
         SavedProfile {
             kinds: kinds.words().to_vec(),
             runs: record.runs(),
             inputs: save(record.inputs()),
             values: save(record.nodes()),
             blocks: record.blocks().to_vec(),
-            dropped,
+            disabled_guards,
         }
     }
 
@@ -88,7 +89,7 @@ impl SavedProfile {
             && self.inputs.len() == inputs
             && self.values.len() == nodes
             && self.blocks.len() == blocks
-            && self.dropped.iter().all(|&index| index < nodes)
+            && self.disabled_guards.iter().all(|&index| index < nodes)
             && self.inputs.iter().chain(&self.values).all(is_possible)
     }
 
@@ -96,7 +97,7 @@ impl SavedProfile {
         let restore = |all: Vec<SavedValue>| all.into_iter().map(restore).collect();
         let record =
             ProfilingRecord::restored(self.runs, restore(self.inputs), restore(self.values), self.blocks);
-        (ArgumentSpec::of_words(&self.kinds), record, self.dropped.into_iter().collect())
+        (ArgumentSpec::of_words(&self.kinds), record, self.disabled_guards.into_iter().collect())
     }
 }
 
@@ -120,8 +121,8 @@ fn is_possible(value: &SavedValue) -> bool {
 
 fn save(value: &Observed) -> SavedValue {
     match value {
-        Observed::Nothing => SavedValue::Unobserved,
-        Observed::Absent => SavedValue::OnlyNone,
+        Observed::Unobserved => SavedValue::Unobserved,
+        Observed::OnlyNone => SavedValue::OnlyNone,
         Observed::Present => SavedValue::Present,
         Observed::Mixed => SavedValue::Mixed,
         Observed::Tensors(seen) => {
@@ -142,8 +143,8 @@ fn save(value: &Observed) -> SavedValue {
 
 fn restore(value: SavedValue) -> Observed {
     match value {
-        SavedValue::Unobserved => Observed::Nothing,
-        SavedValue::OnlyNone => Observed::Absent,
+        SavedValue::Unobserved => Observed::Unobserved,
+        SavedValue::OnlyNone => Observed::OnlyNone,
         SavedValue::Present => Observed::Present,
         SavedValue::Mixed => Observed::Mixed,
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {

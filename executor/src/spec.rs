@@ -16,7 +16,7 @@ use flambeau_ir::IValue;
 use flambeau_tensor::{DeviceKind, Tensor};
 use smallvec::SmallVec;
 
-/// Tuples in deeper tuples are described by their kind alone; a spec with such a tuple is not complete.
+/// Tuples in deeper tuples are described by their kind alone; a spec with such a tuple is not exact.
 const MAX_DEPTH: u32 = 4;
 
 type Words = SmallVec<[u64; 24]>;
@@ -26,7 +26,7 @@ type Words = SmallVec<[u64; 24]>;
 pub struct CompleteArgumentSpec {
     hash: u64,
     words: Words,
-    is_complete: bool,
+    is_exact: bool,
 }
 
 /// A description without sizes and strides, as in TorchScript: the properties that select a separate profile, such as
@@ -38,26 +38,26 @@ impl CompleteArgumentSpec {
     /// Describes arguments.
     #[must_use]
     pub fn of(args: &[IValue], grad_enabled: bool) -> CompleteArgumentSpec {
-        let mut sink = Full { hash: 0, words: Words::new(), is_complete: true };
+        let mut sink = Full { hash: 0, words: Words::new(), is_exact: true };
         describe(args, grad_enabled, &mut sink);
-        CompleteArgumentSpec { hash: finish(sink.hash), words: sink.words, is_complete: sink.is_complete }
+        CompleteArgumentSpec { hash: finish(sink.hash), words: sink.words, is_exact: sink.is_exact }
     }
 
     /// Returns whether calls with equal specs satisfy the same assumptions. Not so if tuples are nested too deeply.
     #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.is_complete
+    pub fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
-    /// Returns the words that describe the arguments, for [`matches_value`]. `None` if the description is not complete, or
+    /// Returns the words that describe the arguments, for [`matches_value`]. `None` if the description is not exact, or
     /// for calls in the other mode of gradients.
     #[inline]
     pub(crate) fn argument_words(&self, grad_enabled: bool) -> Option<&[u64]> {
         let (&grad, words) = self.words.split_first()?;
-        (self.is_complete && grad == u64::from(grad_enabled)).then_some(words)
+        (self.is_exact && grad == u64::from(grad_enabled)).then_some(words)
     }
 
-    /// Returns whether arguments have this description, and the description is complete.
+    /// Returns whether arguments have this description, and the description is exact.
     #[inline]
     #[must_use]
     pub fn matches(&self, args: &[IValue], grad_enabled: bool) -> bool {
@@ -107,7 +107,7 @@ trait SpecSink {
 struct Full {
     hash: u64,
     words: Words,
-    is_complete: bool,
+    is_exact: bool,
 }
 
 impl SpecSink for Full {
@@ -124,7 +124,7 @@ impl SpecSink for Full {
     }
 
     fn incomplete(&mut self) {
-        self.is_complete = false;
+        self.is_exact = false;
     }
 }
 
@@ -324,12 +324,12 @@ mod tests {
     }
 
     #[test]
-    fn deep_tuples_leave_a_spec_incomplete() {
+    fn specs_of_deep_tuples_are_not_exact() {
         let nested = |depth| {
             let inner = IValue::tuple(vec![IValue::Tensor(tensor(&[2]))]);
             spec(&[(0..depth).fold(inner, |value, _| IValue::tuple(vec![value]))])
         };
-        assert!(nested(3).is_complete() && !nested(4).is_complete());
+        assert!(nested(3).is_exact() && !nested(4).is_exact());
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl Prepared {
             entries: args.iter().flat_map(keys).collect(),
             attributes: self.requires_grad(engine, args)?,
         };
-        key.spec.is_complete().then_some(key)
+        key.spec.is_exact().then_some(key)
     }
 
     /// Returns which attributes require gradients; `None` if one cannot be found, or does and is not a tensor by its type.

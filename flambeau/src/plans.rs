@@ -9,7 +9,7 @@
 //! ```json
 //! {"format": "flambeau-plans-1", "flambeau": "0.1.0", "processor": "Avx512", "program": "58c1d2…", "entries": [
 //!   {"name": "forward", "profiles": [{
-//!     "kinds": [1, 4295033093], "runs": 2, "dropped": [],
+//!     "kinds": [1, 4295033093], "runs": 2, "disabled_guards": [],
 //!     "inputs": [{"dtype": "float32", "grad": false, "sizes": [{"class": 0}, 3], "strides": [3, 1]}, "present"],
 //!     "values": [null, "mixed"], "blocks": [[true, 3]]}]}]}
 //! ```
@@ -162,7 +162,7 @@ fn profile_to_json(profile: &SavedProfile) -> Value {
         "inputs": values(&profile.inputs),
         "values": values(&profile.values),
         "blocks": profile.blocks.iter().map(block_to_json).collect::<Vec<_>>(),
-        "dropped": profile.dropped,
+        "disabled_guards": profile.disabled_guards,
     })
 }
 
@@ -223,7 +223,7 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
         inputs: values("inputs")?,
         values: values("values")?,
         blocks: array(value, "blocks")?.iter().map(block_of_json).collect::<Result<_, _>>()?,
-        dropped: numbers("dropped")?.into_iter().map(index).collect::<Result<_, _>>()?,
+        disabled_guards: numbers("disabled_guards")?.into_iter().map(index).collect::<Result<_, _>>()?,
     })
 }
 

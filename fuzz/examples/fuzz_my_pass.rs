@@ -4,13 +4,13 @@
 
 use flambeau::Session;
 use flambeau_fuzz::Campaign;
-use flambeau_fuzz::oracle::PassKeeps;
+use flambeau_fuzz::oracle::PassEquivalence;
 use std::time::Duration;
 
 fn main() -> Result<(), flambeau::Error> {
     let session = Session::standard()?;
     let campaign = Campaign::new(session.registry(), 1);
-    let oracle = PassKeeps::new("mine", session.pipeline("cse,constant_propagation,dce")?);
+    let oracle = PassEquivalence::new("mine", session.pipeline("cse,constant_propagation,dce")?);
     let (tally, finding) = campaign.run(&oracle, 500, Duration::from_secs(20), |_| {});
     println!("{tally}");
     if let Some(finding) = finding {

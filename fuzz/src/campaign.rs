@@ -59,7 +59,7 @@ impl std::fmt::Display for Tally {
 /// A failure in its smallest form.
 pub struct Finding {
     /// The number of the case in the campaign.
-    pub seed: u64,
+    pub number: u64,
     /// The smallest case that still fails.
     pub case: Case,
     /// What fails.
@@ -144,18 +144,18 @@ impl Campaign {
         mut progress: impl FnMut(&Tally),
     ) -> (Tally, Option<Finding>) {
         let start = Instant::now();
-        let mut trial = Trial::new(oracle);
+        let mut run = OracleRun::new(oracle);
         for i in 0..limit {
             if start.elapsed() > time {
                 break;
             }
-            trial.check(i, &self.case_or_panic(i));
-            if trial.finding.is_some() {
+            run.check(i, &self.case_or_panic(i));
+            if run.finding.is_some() {
                 break;
             }
-            progress(&trial.tally);
+            progress(&run.tally);
         }
-        (trial.tally, trial.finding)
+        (run.tally, run.finding)
     }
 
     /// Checks the same cases against several oracles, each until its first failure, like [`Campaign::run`]. A case is
@@ -167,28 +167,28 @@ impl Campaign {
         time: Duration,
     ) -> Vec<(Tally, Option<Finding>)> {
         let start = Instant::now();
-        let mut trials: Vec<Trial<'_>> = oracles.iter().map(|oracle| Trial::new(&**oracle)).collect();
+        let mut runs: Vec<OracleRun<'_>> = oracles.iter().map(|oracle| OracleRun::new(&**oracle)).collect();
         for i in 0..limit {
-            if start.elapsed() > time || trials.iter().all(|trial| trial.finding.is_some()) {
+            if start.elapsed() > time || runs.iter().all(|run| run.finding.is_some()) {
                 break;
             }
             let case = self.case_or_panic(i);
-            trials.iter_mut().filter(|trial| trial.finding.is_none()).for_each(|trial| trial.check(i, &case));
+            runs.iter_mut().filter(|run| run.finding.is_none()).for_each(|run| run.check(i, &case));
         }
-        trials.into_iter().map(|trial| (trial.tally, trial.finding)).collect()
+        runs.into_iter().map(|run| (run.tally, run.finding)).collect()
     }
 
-    /// Returns case number `i`, or the program whose trial panicked during generation.
+    /// Returns case number `i`, or the program whose run panicked during generation.
     fn case_or_panic(&self, i: u64) -> Case {
         let made = catch_unwind(AssertUnwindSafe(|| self.case(i)));
         made.unwrap_or_else(|_| self.smallest_that_panics(i))
     }
 
-    /// Returns the program whose trial panicked during generation of case number `i`.
+    /// Returns the program whose run panicked during generation of case number `i`.
     fn smallest_that_panics(&self, i: u64) -> Case {
         let until = |last| catch_unwind(AssertUnwindSafe(|| self.case_until(i, last)));
         let cases = (1..=MAX_STEPS).map_while(|last| until(last).ok());
-        // The last program that could be generated is the first whose trial panics.
+        // The last program that could be generated is the first whose run panics.
         cases
             .last()
             .unwrap_or_else(|| Case::new(flambeau_ir::Graph::new(self.operators.registry().clone()), vec![]))
@@ -196,19 +196,19 @@ impl Campaign {
 }
 
 /// An oracle with its results.
-struct Trial<'o> {
+struct OracleRun<'o> {
     oracle: CatchPanics<'o>,
     tally: Tally,
     finding: Option<Finding>,
 }
 
-impl<'o> Trial<'o> {
+impl<'o> OracleRun<'o> {
     fn new(oracle: &'o dyn Oracle) -> Self {
-        Trial { oracle: CatchPanics(oracle), tally: Tally::default(), finding: None }
+        OracleRun { oracle: CatchPanics(oracle), tally: Tally::default(), finding: None }
     }
 
-    /// Checks case number `seed`. The first failure is reduced and stored.
-    fn check(&mut self, seed: u64, case: &Case) {
+    /// Checks the case of a number. The first failure is reduced and stored.
+    fn check(&mut self, number: u64, case: &Case) {
         let outcome = self.oracle.check(case);
         self.tally.add(&outcome);
         if matches!(outcome, CheckOutcome::Failed(_)) {
@@ -217,7 +217,7 @@ impl<'o> Trial<'o> {
                 CheckOutcome::Failed(why) => why,
                 other => format!("{other:?}"),
             };
-            self.finding = Some(Finding { seed, case, why });
+            self.finding = Some(Finding { number, case, why });
         }
     }
 }

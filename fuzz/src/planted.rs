@@ -1,7 +1,7 @@
 //! Intentionally wrong passes, one for each dimension in which cases vary: the oracles must find them.
 //! [`flambeau_rewrite::InjectedBug`] enables bugs in the standard passes.
 
-use crate::oracle::PassKeeps;
+use crate::oracle::PassEquivalence;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{At, Attr, Effects, Graph, IValue, NodeId, Prim, Type, ValueId, ValueSubstitution};
@@ -57,8 +57,8 @@ impl Bug {
 }
 
 /// Returns the oracle that must find a bug.
-pub(crate) fn oracle(bug: Bug) -> PassKeeps {
-    PassKeeps::new(bug.name(), Pipeline::new().then(Wrong(bug)))
+pub(crate) fn oracle(bug: Bug) -> PassEquivalence {
+    PassEquivalence::new(bug.name(), Pipeline::new().then(Wrong(bug)))
 }
 
 struct Wrong(Bug);

@@ -4,7 +4,7 @@
 use crate::campaign::{Campaign, Finding, Tally};
 use crate::oracle::{
     AliasTruth, AliasedInputsAgree, FactsHold, GradientsAgree, JournalReplay, MachineAgrees, Oracle,
-    PassKeeps, PlansAgree, SourceRoundTrip, TextRoundTrip,
+    PassEquivalence, PlansAgree, SourceRoundTrip, TextRoundTrip,
 };
 use crate::planted::{self, Bug, GradBug, PlanBug};
 use crate::seeded::seeded_random;
@@ -127,7 +127,7 @@ pub fn oracle(session: &Session, name: &str) -> Result<Box<dyn Oracle>, String> 
         _ => {
             let pipeline = |text: &str| session.pipeline(text).map_err(|e| e.to_string());
             match name.split_once(':') {
-                Some(("pass", text)) => Box::new(PassKeeps::new(text, pipeline(text)?)),
+                Some(("pass", text)) => Box::new(PassEquivalence::new(text, pipeline(text)?)),
                 Some(("sharing", text)) => Box::new(AliasedInputsAgree::new(text, pipeline(text)?)),
                 Some(("planted", bug)) => wrong(session, bug).ok_or_else(|| unknown(name))?,
                 _ => return Err(unknown(name)),
@@ -153,7 +153,7 @@ fn wrong(session: &Session, bug: &str) -> Option<Box<dyn Oracle>> {
     }
     let bug = InjectedBug::ALL.into_iter().find(|b| b.name() == bug)?;
     let pipeline = session.pipeline(bug.pass()).ok()?;
-    Some(Box::new(PassKeeps::new(bug.pass(), pipeline).planted(bug)))
+    Some(Box::new(PassEquivalence::new(bug.pass(), pipeline).planted(bug)))
 }
 
 /// Returns the names of the oracles over passes and plans with planted bugs.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use flambeau::Graph;
 use flambeau_fuzz::Campaign;
-use flambeau_fuzz::oracle::PassKeeps;
+use flambeau_fuzz::oracle::PassEquivalence;
 use pyo3::prelude::*;
 
 use crate::graph::PyGraph;
@@ -37,7 +37,7 @@ pub(crate) fn fuzz_pass(
     let session = session(py)?;
     let program: Hosted = or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into();
     let pass = Arc::new(pass_);
-    let oracle = PassKeeps::of_function(name, Box::new(move |graph| apply(&pass, &program, graph)));
+    let oracle = PassEquivalence::of_function(name, Box::new(move |graph| apply(&pass, &program, graph)));
     let time = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO);
     let registry = Arc::clone(session.registry());
     let (tally, finding) = py.detach(|| Campaign::new(&registry, seed).run(&oracle, u64::MAX, time, |_| {}));

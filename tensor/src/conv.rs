@@ -13,7 +13,7 @@
 
 mod depthwise;
 mod patches;
-mod planes;
+mod phases;
 
 use std::mem::MaybeUninit;
 
@@ -28,7 +28,7 @@ use crate::threads;
 use crate::thresholds::Threshold::{self, Length, Product};
 use depthwise::Depthwise;
 use patches::{PatchMatrix, inside};
-use planes::{Planes, Taps};
+use phases::{PhasedChannels, Taps};
 
 /// The parameters of a convolution; vectors have one entry per spatial dimension.
 #[derive(Clone, Debug)]
@@ -61,9 +61,9 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("conv.rs MANY", MANY),
     Length("conv/depthwise.rs WIDTH", depthwise::WIDTH),
     Length("conv/depthwise.rs WIDE_BYTES", depthwise::WIDE_BYTES),
-    Length("conv/planes.rs TAIL", planes::TAIL),
-    Length("conv/planes.rs VECTOR", planes::VECTOR),
-    Length("conv/planes.rs MOSTLY_PADDING", planes::MOSTLY_PADDING),
+    Length("conv/phases.rs TAIL", phases::TAIL),
+    Length("conv/phases.rs VECTOR", phases::VECTOR),
+    Length("conv/phases.rs MOSTLY_PADDING", phases::MOSTLY_PADDING),
 ];
 
 /// Sizes of one convolution in the form that the loops use.
@@ -395,8 +395,8 @@ fn forward_group<T: Multiply>(
     }
     let tiling = matmul::tiling::<T>((g.results, depth, plane));
     if let (Some(tiling), Some(taps), true) = (tiling, taps, g.kernel != [1; 3]) {
-        let planes = Planes::of(x, taps, tiling);
-        return put_product(w, RightOperand::Packed(tiling, &planes), bias, out);
+        let channels = PhasedChannels::of(x, taps, tiling);
+        return put_product(w, RightOperand::Packed(tiling, &channels), bias, out);
     }
     // Whole rows of the result, at least one.
     let width = g.output[2];

@@ -5,7 +5,9 @@
 //! value, writes it or stores it.
 
 use super::constant::ConstantMemory;
-use super::dag::{ElementId, ElementSubject, MemoryDag, NONE, contents_type, is_plain, owns_location};
+use super::dag::{
+    ElementId, ElementSubject, MemoryDag, NONE, contents_type, is_location_without_contents, owns_location,
+};
 use super::rule::{AliasClass, AliasClassCache, returns_wildcard};
 use super::summary::Summaries;
 use flambeau_ir::attr::names;
@@ -184,7 +186,7 @@ impl<'g> Builder<'g> {
     /// Constrains the value to be new memory, including its contents.
     pub(crate) fn fresh(&mut self, v: ValueId) {
         let ty = self.g.ty(v);
-        if !ty.is_mutable() || is_plain(ty) {
+        if !ty.is_mutable() || is_location_without_contents(ty) {
             return;
         }
         let e = self.dag.add_exact(ElementSubject::Value(v), ty, owns_location(ty));
@@ -519,7 +521,7 @@ impl<'g> Builder<'g> {
     /// operands, and a value of open type may be an operand.
     fn derived(&mut self, node: NodeId, v: ValueId) {
         let ty = self.g.ty(v);
-        if !ty.is_mutable() || is_plain(ty) && !self.returns_open_type(node, v) {
+        if !ty.is_mutable() || is_location_without_contents(ty) && !self.returns_open_type(node, v) {
             return;
         }
         let is_container = contents_type(ty).is_some() && !self.returns_open_type(node, v);

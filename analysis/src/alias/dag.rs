@@ -150,7 +150,7 @@ pub(crate) fn owns_location(ty: Type) -> bool {
 }
 
 /// Whether a new value of this type is just a location, without contents that can be aliased.
-pub(crate) fn is_plain(ty: Type) -> bool {
+pub(crate) fn is_location_without_contents(ty: Type) -> bool {
     ty.is_tensor() || (owns_location(ty) && contents_type(ty).is_none())
 }
 

@@ -1,7 +1,7 @@
 //! Aliasing behavior of registry operators: computed once per row from the schema's annotations, corrected by the
 //! facets [`AliasRule`] and [`Effects`].
 
-use super::dag::is_plain;
+use super::dag::is_location_without_contents;
 use flambeau_ir::schema::AliasSet;
 use flambeau_ir::{AliasRule, Effects, FunctionSchema, OpId, Registry};
 
@@ -77,7 +77,10 @@ fn classify(registry: &Registry, id: OpId) -> AliasClass {
     } else if schema.has_aliases() {
         AliasClass::Annotated
     } else if !schema.varret
-        && schema.returns.iter().all(|r| !r.ty.has_vars() && (!r.ty.is_mutable() || is_plain(r.ty)))
+        && schema
+            .returns
+            .iter()
+            .all(|r| !r.ty.has_vars() && (!r.ty.is_mutable() || is_location_without_contents(r.ty)))
     {
         AliasClass::Fast
     } else {

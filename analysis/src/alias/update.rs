@@ -29,7 +29,9 @@
 //! Cleanup passes (erase, replace uses, insert constants, views, writes and pure nodes) do not force a rebuild.
 
 use super::build::{MAX_TRACKED_USES, NodeWrite};
-use super::dag::{ElementId, ElementSubject, NONE, contents_type, is_plain, owns_location};
+use super::dag::{
+    ElementId, ElementSubject, NONE, contents_type, is_location_without_contents, owns_location,
+};
 use super::locations::LocSet;
 use super::prim::tuple_item;
 use super::rule::{AliasClass, returns_wildcard};
@@ -136,9 +138,9 @@ impl DatabaseUpdate<'_> {
 
     /// Whether a value is one object of one mutable kind without members, so that its only fact is the location that it
     /// owns.
-    fn is_plain(&self, v: ValueId) -> bool {
+    fn is_location_without_contents(&self, v: ValueId) -> bool {
         let ty = self.g.ty(v);
-        is_plain(ty) && owns_location(ty)
+        is_location_without_contents(ty) && owns_location(ty)
     }
 
     fn node(&mut self, node: NodeId) -> bool {
@@ -166,7 +168,7 @@ impl DatabaseUpdate<'_> {
         if let Some(e) = self.db.element(v) {
             return Some(e);
         }
-        if !self.is_plain(v) {
+        if !self.is_location_without_contents(v) {
             return None;
         }
         let e = self.db.dag.add(ElementSubject::Value(v), self.g.ty(v), true);
@@ -179,7 +181,7 @@ impl DatabaseUpdate<'_> {
 
     /// Adds the constraint that `v`, a plain value, may be `target`.
     fn add_points_to(&mut self, v: ValueId, target: ElementId) -> bool {
-        if !self.is_plain(v) || contents_type(self.db.dag.ty(target)).is_some() {
+        if !self.is_location_without_contents(v) || contents_type(self.db.dag.ty(target)).is_some() {
             return false;
         }
         match self.db.element(v) {
@@ -272,7 +274,10 @@ impl DatabaseUpdate<'_> {
             if !self.is_mutable(v) {
                 continue;
             }
-            if !info.contained.is_empty() || info.before != info.after || !self.is_plain(v) {
+            if !info.contained.is_empty()
+                || info.before != info.after
+                || !self.is_location_without_contents(v)
+            {
                 return false;
             }
             let Some(e) = self.element(v) else { return false };
@@ -286,7 +291,7 @@ impl DatabaseUpdate<'_> {
                 return true;
             }
             let info = schema.returns.get(g.result_index(v)).and_then(|r| r.alias.as_ref());
-            self.is_plain(v)
+            self.is_location_without_contents(v)
                 && info.is_none_or(|info| {
                     let targets = bound.iter().filter(|(set, _)| info.before.contains(set));
                     info.contained.is_empty() && targets.into_iter().all(|&(_, e)| self.add_points_to(v, e))
@@ -302,7 +307,8 @@ impl DatabaseUpdate<'_> {
             MemoryTransfer::Nothing => self.only_reads(node),
             MemoryTransfer::Constant => g.results(node).all(|v| !self.is_mutable(v) || self.constant(v)),
             MemoryTransfer::Fresh => {
-                self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v) || self.is_plain(v))
+                self.only_reads(node)
+                    && g.results(node).all(|v| !self.is_mutable(v) || self.is_location_without_contents(v))
             }
             MemoryTransfer::Same => {
                 g.results(node).count() == g.operand_count(node)
@@ -351,7 +357,7 @@ impl DatabaseUpdate<'_> {
         };
         let inside = self.db.dag.elements[e].contents;
         for item in g.operands(node).filter(|&item| g.ty(item).is_mutable()) {
-            let held = if self.is_plain(item) { self.element(item) } else { None };
+            let held = if self.is_location_without_contents(item) { self.element(item) } else { None };
             if inside == NONE || !held.is_some_and(|held| self.merge(ElementId(inside), held)) {
                 return false;
             }
@@ -374,7 +380,7 @@ impl DatabaseUpdate<'_> {
             let known =
                 matches!(prim, Prim::TupleUnpack | Prim::TupleIndex) && g.is_prim(made, Prim::TupleConstruct);
             if known && let Some(item) = tuple_item(g, node, prim, made, i) {
-                return self.is_plain(v) && self.may_be_value(v, item);
+                return self.is_location_without_contents(v) && self.may_be_value(v, item);
             }
             let inside = self.db.element(container).map_or(NONE, |e| self.db.dag.elements[e].contents);
             prim != Prim::TupleSlice

@@ -91,7 +91,8 @@ pub(crate) fn check_declared(
 }
 
 /// Whether arguments have the declared types of a graph's inputs, refinements and symbols included. Only the parts that
-/// a caller may refine are compared: tensors, and the presence of optionals.
+/// a caller may refine are compared: tensors, the presence of optionals, and numbers, strings and tensors among the
+/// values of wider types.
 pub fn fits_inputs(graph: &Graph, args: &[IValue]) -> bool {
     let mut symbols = SymbolSizes::new();
     args.len() == graph.inputs().len()
@@ -99,8 +100,21 @@ pub fn fits_inputs(graph: &Graph, args: &[IValue]) -> bool {
             let ty = graph.ty(input);
             let none = arg.is_none();
             let present = if none { ty.may_be_none() || ty.is_tensor() } else { ty != Type::NONE };
-            present && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
+            present && has_kind_of(arg, ty) && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
         })
+}
+
+/// Whether a value is of the kind of a number, string or tensor that a type states. O(1).
+fn has_kind_of(value: &IValue, ty: Type) -> bool {
+    match ty.kind() {
+        TypeKind::Int => matches!(value, IValue::Int(_)),
+        TypeKind::Float => matches!(value, IValue::Float(_)),
+        TypeKind::Bool => matches!(value, IValue::Bool(_)),
+        TypeKind::Complex => matches!(value, IValue::Complex(_)),
+        TypeKind::Str => matches!(value, IValue::Str(_)),
+        TypeKind::Tensor(_) => matches!(value, IValue::Tensor(_) | IValue::None),
+        _ => true,
+    }
 }
 
 /// Finds the first part of a value that contradicts its declared type; returns the declared type and a description of

@@ -32,7 +32,8 @@ impl Vm {
         host: &mut Host,
     ) -> Result<IValue, ExecError> {
         let parks = self.tasks.forbid_suspension();
-        let ended = self.drive_until(frame, left, fuel, args, host);
+        let bottom = self.frames.len();
+        let ended = self.drive_until(frame, left, bottom, fuel, args, host);
         self.tasks.restore(parks);
         match ended? {
             DriveEnd::Value(value) => Ok(value),
@@ -40,16 +41,17 @@ impl Vm {
         }
     }
 
-    /// Runs a frame and everything it calls until it ends, or until it must wait for a task.
+    /// Runs a frame, everything it calls and its callers above `bottom` until the lowest of them ends, or until it must wait
+    /// for a task. A suspended run continues with the `bottom` with which it began.
     pub(super) fn drive_until(
         &mut self,
         mut frame: Frame,
         mut left: Option<Exit>,
+        bottom: usize,
         mut fuel: u64,
         args: &mut Vec<IValue>,
         host: &mut Host,
     ) -> Result<DriveEnd, ExecError> {
-        let bottom = self.frames.len();
         let result = loop {
             let mut exit = match left.take() {
                 Some(exit) => exit,

@@ -34,7 +34,7 @@ fn handle(
     v: &mut [IValue],
     env: &mut StepBuffers<'_>,
 ) -> bool {
-    if !env.host.is_plain() {
+    if !env.host.is_unobserved() {
         return false;
     }
     let site = &code.sites[at as usize];

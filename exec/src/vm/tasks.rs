@@ -186,7 +186,7 @@ impl Vm {
         let SiteOp::Fork(forked) = &frame.code.sites[at as usize].work else { return false };
         forked.concurrent
             && (self.tasks.seed.is_some() || threads::count() > 1)
-            && host.is_plain()
+            && host.is_unobserved()
             && self.frames.len() + 1 < host.max_depth()
             && self
                 .tasks
@@ -487,7 +487,8 @@ impl ScheduledTask {
         let (vm, host, budget) = (&mut self.vm, &mut self.host, &self.budget);
         let mut recycler = vm.recycler.take();
         let mut args = std::mem::take(&mut vm.args);
-        let drive = || vm.drive_until(frame, left, 0, &mut args, host);
+        // The machine belongs to the task, so all of its frames do.
+        let drive = || vm.drive_until(frame, left, 0, 0, &mut args, host);
         let run = || match budget {
             Some(budget) => budget.run(drive),
             None => drive(),

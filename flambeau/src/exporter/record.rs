@@ -604,10 +604,10 @@ impl Recorder {
 
     /// Returns the buffers that the program replaced, with their new values, and the changed attributes that are no tensors.
     pub(super) fn changed_attributes(&self) -> Res<(Vec<(Tensor, Tensor)>, Vec<String>)> {
-        let (mut replaced, mut plain) = (Vec::new(), Vec::new());
+        let (mut replaced, mut other_attributes) = (Vec::new(), Vec::new());
         for changed in self.state.as_ref().map(State::changed).unwrap_or_default() {
-            if changed.is_plain {
-                plain.push(changed.path);
+            if !changed.is_state {
+                other_attributes.push(changed.path);
                 continue;
             }
             let fits =
@@ -619,7 +619,7 @@ impl Recorder {
                 ))
             })?);
         }
-        Ok((replaced, plain))
+        Ok((replaced, other_attributes))
     }
 
     /// Returns the outputs for the inputs that the program writes: buffers and parameters, then arguments.

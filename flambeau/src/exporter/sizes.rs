@@ -519,8 +519,8 @@ impl Sizes {
     ) -> Res<()> {
         let &SymbolicCall { op, operands, ref numbers, ref lists, results } = call;
         let by_contents = sized_by_contents(registry.schema(op), operands);
-        let is_plain = numbers.iter().all(Option::is_none) && lists.iter().all(Option::is_none);
-        if !by_contents && is_plain && !operands.iter().any(|value| self.is_symbolic(value)) {
+        let is_constant = numbers.iter().all(Option::is_none) && lists.iter().all(Option::is_none);
+        if !by_contents && is_constant && !operands.iter().any(|value| self.is_symbolic(value)) {
             return Ok(());
         }
         let schema = registry.schema(op);

@@ -46,8 +46,8 @@ pub(super) struct Changed {
     pub(super) path: String,
     /// The tensor before and after, if the attribute is a buffer or parameter and still a tensor.
     pub(super) tensors: Option<(Tensor, Tensor)>,
-    /// Whether the attribute is neither a buffer nor a parameter.
-    pub(super) is_plain: bool,
+    /// Whether the attribute is a buffer or parameter.
+    pub(super) is_state: bool,
 }
 
 impl State {
@@ -134,12 +134,11 @@ impl State {
             if !is_state && has_same_contents(&slot.value, &now, 0) {
                 continue;
             }
-            let is_plain = !is_state;
             let tensors = match (&slot.value, now) {
                 (IValue::Tensor(old), IValue::Tensor(new)) if is_state => Some((old.clone(), new)),
                 _ => None,
             };
-            changed.push(Changed { path: slot.path.clone(), tensors, is_plain });
+            changed.push(Changed { path: slot.path.clone(), tensors, is_state });
         }
         changed
     }
@@ -147,8 +146,8 @@ impl State {
 
 /// Returns whether two values are one object, or equal numbers or strings.
 fn is_same(a: &IValue, b: &IValue) -> bool {
-    let is_plain = |v: &IValue| v.as_scalar().is_some() || v.is_none() || v.is_str();
-    a.is_same(b) || (is_plain(a) && is_plain(b) && a.tag() == b.tag() && a.equals(b).unwrap_or(false))
+    let is_immediate = |v: &IValue| v.as_scalar().is_some() || v.is_none() || v.is_str();
+    a.is_same(b) || (is_immediate(a) && is_immediate(b) && a.tag() == b.tag() && a.equals(b).unwrap_or(false))
 }
 
 /// Maximum nesting of attributes whose contents are compared.

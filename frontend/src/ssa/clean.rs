@@ -55,7 +55,9 @@ fn forward_agreed(g: &mut Graph, node: NodeId) -> bool {
         let [a, b] = [0, 1].map(|side| g.operand(g.ret(g.block(node, side)), i));
         let (ty, attrs) = (g.ty(a), g.attrs_id(g.def(a)));
         let same = ty == g.ty(b) && ty == g.ty(g.result(node, i)) && attrs == g.attrs_id(g.def(b));
-        let Some(value) = g.constant(a).filter(|c| same && is_plain(c) && g.constant(b).is_some()) else {
+        let Some(value) =
+            g.constant(a).filter(|c| same && is_compared_by_value(c) && g.constant(b).is_some())
+        else {
             continue;
         };
         let result = g.result(node, i);
@@ -138,11 +140,11 @@ fn forward(g: &mut Graph, from: ValueId, to: ValueId) {
 }
 
 /// Returns true for constants whose equality is equality of their attributes.
-fn is_plain(value: &IValue) -> bool {
+fn is_compared_by_value(value: &IValue) -> bool {
     matches!(value, IValue::None | IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) | IValue::Str(_))
 }
 
-/// Moves all constants to the start of the graph and deduplicates plain ones. The last one comes first, as in PyTorch's
+/// Moves all constants to the start of the graph and deduplicates those compared by value. The last one comes first, as in PyTorch's
 /// compiler.
 fn pool(g: &mut Graph, nodes: &[NodeId]) {
     let constants: Vec<NodeId> = nodes.iter().copied().filter(|&n| g.is_prim(n, Prim::Constant)).collect();
@@ -152,7 +154,7 @@ fn pool(g: &mut Graph, nodes: &[NodeId]) {
     for node in constants {
         let value = e.graph().result(node, 0);
         let ty = e.graph().ty(value);
-        if e.graph().constant(value).is_some_and(|c| is_plain(&c)) {
+        if e.graph().constant(value).is_some_and(|c| is_compared_by_value(&c)) {
             let first = *seen.entry((ty, e.graph().attrs_id(node))).or_insert(value);
             if first != value {
                 let name = e.graph().name(value).symbol();

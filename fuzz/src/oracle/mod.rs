@@ -45,7 +45,7 @@ pub use grad::GradientsAgree;
 pub use journal::JournalReplay;
 pub use machine::MachineAgrees;
 pub(crate) use pass::RAISED;
-pub use pass::{GraphFunction, PassKeeps};
+pub use pass::{GraphFunction, PassEquivalence};
 pub use sharing::AliasedInputsAgree;
 pub use source::SourceRoundTrip;
 pub use text::TextRoundTrip;

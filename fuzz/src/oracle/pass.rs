@@ -39,7 +39,7 @@ pub(crate) const RAISED: &str = "raised ";
 pub type GraphFunction = Box<dyn Fn(&mut Graph) -> Result<(), String> + Send + Sync>;
 
 /// Compares the program before and after a pipeline, both on the reference evaluator.
-pub struct PassKeeps {
+pub struct PassEquivalence {
     name: String,
     pipeline: Pipeline,
     /// Runs instead of the pipeline, which then only states the precision.
@@ -48,10 +48,10 @@ pub struct PassKeeps {
     planted: Option<InjectedBug>,
 }
 
-impl PassKeeps {
+impl PassEquivalence {
     /// Creates an oracle for a pipeline.
     pub fn new(name: &str, pipeline: Pipeline) -> Self {
-        PassKeeps {
+        PassEquivalence {
             name: name.to_owned(),
             pipeline,
             function: None,
@@ -63,7 +63,7 @@ impl PassKeeps {
     /// Creates an oracle for a function that must preserve every bit, such as a pass of an embedder in another language. The
     /// graph is verified after it.
     pub fn of_function(name: &str, function: GraphFunction) -> Self {
-        PassKeeps { function: Some(function), ..PassKeeps::new(name, Pipeline::default()) }
+        PassEquivalence { function: Some(function), ..PassEquivalence::new(name, Pipeline::default()) }
     }
 
     /// Sets the checks on runs of the pipeline.
@@ -111,7 +111,7 @@ impl PassKeeps {
     }
 }
 
-impl Oracle for PassKeeps {
+impl Oracle for PassEquivalence {
     fn name(&self) -> String {
         format!("pass:{}", self.name)
     }
@@ -272,7 +272,7 @@ mod tests {
     fn outcome(pass: &str, text: &str, inputs: Vec<IValue>) -> CheckOutcome {
         let session = session();
         let graph = parse_graph(&Source::new("case.ir", text), session.registry()).unwrap();
-        PassKeeps::new(pass, session.pipeline(pass).unwrap()).check(&Case::new(graph, inputs))
+        PassEquivalence::new(pass, session.pipeline(pass).unwrap()).check(&Case::new(graph, inputs))
     }
 
     fn numbers() -> IValue {

@@ -1,12 +1,12 @@
-//! Depthwise convolutions (one input channel per group): for each element of the kernel, a shifted plane is scaled and
+//! Depthwise convolutions (one input channel per group): for each element of the kernel, a shifted channel is scaled and
 //! added.
 //!
-//! The channel is copied once into a padded plane ([`super::planes`]). Its rows can be processed as one long row, which
+//! The channel is copied once into a padded buffer ([`super::phases`]). Its rows can be processed as one long row, which
 //! helps if rows are short. Positions behind the ends of rows are computed and dropped.
 
 use std::mem::MaybeUninit;
 
-use super::planes::{TAIL, Taps};
+use super::phases::{TAIL, Taps};
 use crate::lanes::Spilled;
 use crate::matmul::Multiply;
 use crate::simd::{self, InstructionSets, Isa, Multiversioned, isa};
@@ -24,7 +24,7 @@ pub(super) struct Depthwise<'a, T> {
     pub(super) w: &'a [T],
     pub(super) bias: Option<&'a [T]>,
     pub(super) out: &'a mut [MaybeUninit<T>],
-    /// A padded plane, reused for all channels: its border is zeroed once and never written.
+    /// A padded channel, reused for all channels: its border is zeroed once and never written.
     pub(super) scratch: &'a mut [T],
     pub(super) taps: &'a Taps<'a>,
 }
@@ -68,7 +68,7 @@ impl<T: Multiply> Depthwise<'_, T> {
         let vector = const { LANES / 8 };
         taps.fill(x, scratch, vector);
         let [_, height, width] = taps.g.output;
-        let [_, rows, pitch] = taps.plane;
+        let [_, rows, pitch] = taps.phase;
         // Rows are processed as one if few positions are dropped between them.
         let at_once = if pitch <= 2 * width { height } else { 1 };
         let mut turns = [Spilled([T::ZERO; LANES]); 2];
@@ -110,7 +110,7 @@ fn sums<T: Multiply, const LANES: usize>(
     let mut sums = [bias; LANES];
     for (&factor, &offset) in kernel.iter().zip(offsets) {
         let Some(operands) = from[offset..].first_chunk::<LANES>() else {
-            unreachable!("invariant: planes have elements behind all positions")
+            unreachable!("invariant: channels have elements behind all positions")
         };
         for l in 0..LANES {
             sums[l] = sums[l].add_product(operands[l], factor);

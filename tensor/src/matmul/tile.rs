@@ -415,7 +415,7 @@ fn gather<V: Vector, const N: usize>(
     assert!(runs.first().is_some_and(|run| run.0 == 0), "invariant: a strip begins with a run");
     for (lane, start) in runs {
         let end = start.saturating_add(offsets.most).saturating_add(strip);
-        assert!(*lane < strip && end <= from.len(), "invariant: a run lies within its planes");
+        assert!(*lane < strip && end <= from.len(), "invariant: a run lies within its source");
     }
     let Some((last, most)) = offsets.all.split_last() else { return };
     let (from, mut to) = (from.as_ptr(), to.as_mut_ptr().cast::<V::Element>());
@@ -572,16 +572,16 @@ mod tests {
     }
 
     #[test]
-    fn gathered_runs_lie_within_their_planes() {
-        let (planes, strip) = ([1.0f32; 20], 8);
+    fn gathered_runs_lie_within_their_source() {
+        let (source, strip) = ([1.0f32; 20], 8);
         let mut to = vec![MaybeUninit::new(f32::NAN); 2 * strip];
         let mut gathered = |offsets: &[usize], runs: &[(usize, usize)], len: usize| {
-            gather::<PortableVectors<f32, 4>, 2>(&planes, Offsets::new(offsets), runs, &mut to[..len]);
+            gather::<PortableVectors<f32, 4>, 2>(&source, Offsets::new(offsets), runs, &mut to[..len]);
         };
         gathered(&[0, 7], &[(0, 0), (3, 5)], 16);
-        refused("within its planes", || gathered(&[0, 7], &[(0, 0), (3, 6)], 16));
-        refused("within its planes", || gathered(&[8, 0], &[(0, 0), (3, 5)], 16));
-        refused("within its planes", || gathered(&[0, 7], &[(0, 0), (8, 0)], 16));
+        refused("within its source", || gathered(&[0, 7], &[(0, 0), (3, 6)], 16));
+        refused("within its source", || gathered(&[8, 0], &[(0, 0), (3, 5)], 16));
+        refused("within its source", || gathered(&[0, 7], &[(0, 0), (8, 0)], 16));
         refused("begins with a run", || gathered(&[0, 7], &[(1, 0)], 16));
         refused("the buffer fits a strip", || gathered(&[0, 7], &[(0, 0)], 15));
     }

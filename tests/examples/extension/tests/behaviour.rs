@@ -9,7 +9,7 @@ use flambeau::ir::{At, IValue, OpDef, Prim};
 use flambeau::rewrite::rules::trial::{TrialLimits, try_rules};
 use flambeau::rewrite::{Checks, Manager};
 use flambeau::{Execution, Graph, Session};
-use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassKeeps};
+use flambeau_fuzz::oracle::{FactsHold, MachineAgrees, PassEquivalence};
 use flambeau_fuzz::{Campaign, Oracle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -210,7 +210,7 @@ fn the_oracles_cover_extensions() {
     let campaign = Campaign::new(session.registry(), 11);
     let pipeline = session.pipeline("extension").unwrap();
     let oracles: [Box<dyn Oracle>; 3] =
-        [Box::new(PassKeeps::new("extension", pipeline)), Box::new(MachineAgrees), Box::new(FactsHold)];
+        [Box::new(PassEquivalence::new("extension", pipeline)), Box::new(MachineAgrees), Box::new(FactsHold)];
     for oracle in oracles {
         let (tally, finding) = campaign.run(&*oracle, 60, Duration::from_secs(20), |_| {});
         if let Some(finding) = finding {

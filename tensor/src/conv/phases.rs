@@ -1,4 +1,4 @@
-//! Padded channels, split by position modulo the strides.
+//! Padded channels, split into phases: the elements whose positions have one remainder modulo the strides.
 //!
 //! After the split the operands of one kernel element at successive positions of a row are adjacent. Their distance
 //! from the operand of the first position is the same for every kernel element. So the patches of several positions are
@@ -15,7 +15,7 @@ use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::strided::strided;
 use crate::threads;
 
-/// Elements behind the last plane, so that a strip can be read from any position of it.
+/// Elements behind the last channel, so that a strip can be read from any position of it.
 pub(super) const TAIL: usize = 128;
 /// Elements per vector when rows are copied.
 pub(super) const VECTOR: usize = 8;
@@ -27,8 +27,8 @@ pub(super) struct Taps<'a> {
     pub(super) g: &'a Geometry,
     /// Distance between positions, at most the padded size. It has no effect in dimensions with a single position.
     stride: [usize; 3],
-    /// Sizes of the plane of one phase: the elements of a padded channel whose positions have one remainder by the strides.
-    pub(super) plane: [usize; 3],
+    /// Sizes of one phase of a padded channel.
+    pub(super) phase: [usize; 3],
     /// For each element of the kernel, the offset of its operand at the first position.
     pub(super) offsets: Vec<usize>,
 }
@@ -38,12 +38,12 @@ impl<'a> Taps<'a> {
     pub(super) fn new(g: &'a Geometry) -> Option<Self> {
         let padded = [0, 1, 2].map(|d| g.input[d] + 2 * g.padding[d] as usize);
         let stride = [0, 1, 2].map(|d| g.stride[d].min(padded[d]).max(1));
-        let plane = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
-        let size = [stride, plane].concat().into_iter().try_fold(1usize, usize::checked_mul)?;
+        let phase = [0, 1, 2].map(|d| padded[d].div_ceil(stride[d]));
+        let size = [stride, phase].concat().into_iter().try_fold(1usize, usize::checked_mul)?;
         if size / MOSTLY_PADDING > volume(g.input) + volume(g.output) + TAIL {
             return None;
         }
-        let mut taps = Taps { g, stride, plane, offsets: Vec::new() };
+        let mut taps = Taps { g, stride, phase, offsets: Vec::new() };
         let [_, kh, kw] = g.kernel;
         let at = |k: usize| {
             let element = [k / (kh * kw), k / kw % kh, k % kw];
@@ -55,7 +55,7 @@ impl<'a> Taps<'a> {
 
     /// Returns the number of elements of a padded channel.
     pub(super) fn size(&self) -> usize {
-        volume(self.stride) * volume(self.plane)
+        volume(self.stride) * volume(self.phase)
     }
 
     /// Allocates a zeroed buffer for a channel and the elements behind it.
@@ -68,12 +68,12 @@ impl<'a> Taps<'a> {
     /// Returns the offset of an element of the padded input.
     #[inline(always)]
     fn input_offset(&self, at: [usize; 3]) -> usize {
-        let [s, p] = [self.stride, self.plane];
+        let [s, p] = [self.stride, self.phase];
         let remainder = (at[0] % s[0] * s[1] + at[1] % s[1]) * s[2] + at[2] % s[2];
         remainder * volume(p) + (at[0] / s[0] * p[1] + at[1] / s[1]) * p[2] + at[2] / s[2]
     }
 
-    /// Copies a channel into its padded plane, by vectors of `vector` elements.
+    /// Copies a channel into its padded buffer, by vectors of `vector` elements.
     #[inline(always)]
     pub(super) fn fill<T: Multiply>(&self, x: &[T], scratch: &mut [T], vector: usize) {
         let width = self.g.input[2];
@@ -104,17 +104,17 @@ impl<'a> Taps<'a> {
     fn rows<T>(&self, x: &[T], mut f: impl FnMut(&[T], usize)) {
         let [depth, height, width] = self.g.input;
         let [top, first] = [0, 1].map(|d| self.g.padding[d] as usize);
-        let [_, _, pitch] = self.plane;
-        // Consecutive rows belong to consecutive remainders: the number of remainders, and the distance of their planes.
-        let (remainders, apart) = (self.stride[1], self.stride[2] * volume(self.plane));
+        let [_, _, pitch] = self.phase;
+        // Consecutive rows belong to consecutive phases: the number of phases in this dimension, and their distance.
+        let (phases, distance) = (self.stride[1], self.stride[2] * volume(self.phase));
         let mut rows = x.chunks_exact(width);
         for z in 0..depth {
             let start = self.input_offset([z + top, 0, 0]);
-            let (mut line, mut rest) = (first / remainders * pitch, first % remainders);
+            let (mut line, mut rest) = (first / phases * pitch, first % phases);
             for row in rows.by_ref().take(height) {
-                f(row, start + rest * apart + line);
+                f(row, start + rest * distance + line);
                 rest += 1;
-                if rest == remainders {
+                if rest == phases {
                     (line, rest) = (line + pitch, 0);
                 }
             }
@@ -125,7 +125,7 @@ impl<'a> Taps<'a> {
     fn position(&self, number: usize) -> (usize, usize) {
         let [_, height, width] = self.g.output;
         let (x, y, z) = (number % width, number / width % height, number / width / height);
-        ((z * self.plane[1] + y) * self.plane[2] + x, width - x)
+        ((z * self.phase[1] + y) * self.phase[2] + x, width - x)
     }
 }
 
@@ -157,7 +157,7 @@ fn halve<T: Multiply>(row: &[T], scratch: &mut [T], [even, odd]: [usize; 2]) {
 }
 
 /// All padded channels of a group of an image.
-pub(super) struct Planes<'a, T> {
+pub(super) struct PhasedChannels<'a, T> {
     scratch: Scratch<MaybeUninit<T>>,
     /// For each element of a patch of all channels, the offset of its operand at the first position.
     offsets: Vec<usize>,
@@ -165,27 +165,27 @@ pub(super) struct Planes<'a, T> {
     tiling: Tiling<T>,
 }
 
-impl<'a, T: Multiply> Planes<'a, T> {
+impl<'a, T: Multiply> PhasedChannels<'a, T> {
     /// Copies the channels, with several threads.
     pub(super) fn of(x: &[T], taps: &'a Taps<'a>, tiling: Tiling<T>) -> Self {
         let (channels, size, from) = (taps.g.channels, taps.size(), volume(taps.g.input));
         let mut scratch = Scratch::<MaybeUninit<T>>::new(channels * size + TAIL);
-        let (planes, behind) = scratch.elements_mut().split_at_mut(channels * size);
+        let (channel_data, behind) = scratch.elements_mut().split_at_mut(channels * size);
         behind.fill(MaybeUninit::new(T::ZERO));
-        threads::chunks(planes, threads::rows(size) * size, |first, planes| {
-            for (i, plane) in planes.chunks_exact_mut(size).enumerate() {
-                simd::run(Fill { x: &x[(first / size + i) * from..][..from], plane, taps });
+        threads::chunks(channel_data, threads::rows(size) * size, |first, chunk| {
+            for (i, channel) in chunk.chunks_exact_mut(size).enumerate() {
+                simd::run(Fill { x: &x[(first / size + i) * from..][..from], channel, taps });
             }
         });
         let offsets = (0..channels).flat_map(|c| taps.offsets.iter().map(move |at| c * size + at)).collect();
-        Planes { scratch, offsets, taps, tiling }
+        PhasedChannels { scratch, offsets, taps, tiling }
     }
 }
 
 /// Fills one channel.
 struct Fill<'a, T> {
     x: &'a [T],
-    plane: &'a mut [MaybeUninit<T>],
+    channel: &'a mut [MaybeUninit<T>],
     taps: &'a Taps<'a>,
 }
 
@@ -195,14 +195,14 @@ impl<T: Multiply> Multiversioned for Fill<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        self.plane.fill(MaybeUninit::new(T::ZERO));
+        self.channel.fill(MaybeUninit::new(T::ZERO));
         // SAFETY: all elements were written by the line above.
-        let plane = unsafe { self.plane.assume_init_mut() };
-        self.taps.fill(self.x, plane, VECTOR);
+        let channel = unsafe { self.channel.assume_init_mut() };
+        self.taps.fill(self.x, channel, VECTOR);
     }
 }
 
-impl<T: Multiply> StripSource<T> for Planes<'_, T> {
+impl<T: Multiply> StripSource<T> for PhasedChannels<'_, T> {
     fn sizes(&self) -> (usize, usize) {
         (volume(self.taps.g.output), self.offsets.len())
     }
@@ -216,7 +216,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
             "invariant: the buffer fits whole strips"
         );
         let offsets = Offsets::new(&self.offsets[depth]);
-        // SAFETY: `of` wrote all planes and the elements behind them.
+        // SAFETY: `of` wrote all channels and the elements behind them.
         let from = unsafe { self.scratch.elements().assume_init_ref() };
         let mut runs = Vec::with_capacity(strip);
         for (first, to) in lanes.clone().step_by(strip).zip(to.chunks_exact_mut((strip * deep).max(1))) {
@@ -227,7 +227,7 @@ impl<T: Multiply> StripSource<T> for Planes<'_, T> {
                 runs.push((lane, start));
                 lane += left;
             }
-            // `TAIL` elements follow the planes, so a whole strip can be read at any position and offset.
+            // `TAIL` elements follow the channels, so a whole strip can be read at any position and offset.
             self.tiling.gather(from, offsets, &runs, to);
         }
         // SAFETY: there are as many chunks as strips, and `gather` filled each of them completely.

@@ -1,6 +1,6 @@
 //! Failure statistics of the guards of one plan: the values that failed them, and the specialized continuations.
 //!
-//! A [`GuardWatch`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
+//! A [`GuardFailures`] receives the failed checks of a plan's bail-outs. It keeps the kinds of values that each guard saw, for
 //! reports, and merges the metadata of the values with which a continuation is entered. A continuation that was entered
 //! often is compiled for these metadata, like a plan for the arguments of calls. Later failures enter this code if their
 //! values fit it, and the unspecialized continuation otherwise.
@@ -75,15 +75,15 @@ struct BailoutSite {
 }
 
 /// The failures of one plan's guards. See the [module](self).
-pub(crate) struct GuardWatch {
+pub(crate) struct GuardFailures {
     sites: Box<[Mutex<BailoutSite>]>,
     /// Entries after which a continuation is specialized; 0 for never.
     hot: u32,
 }
 
-impl GuardWatch {
-    pub(crate) fn new(bailouts: usize, hot: u32) -> GuardWatch {
-        GuardWatch { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
+impl GuardFailures {
+    pub(crate) fn new(bailouts: usize, hot: u32) -> GuardFailures {
+        GuardFailures { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
     }
 
     /// Returns the continuations that were entered often enough, with their inputs' types as observed, and marks them
@@ -152,7 +152,7 @@ impl GuardWatch {
     }
 }
 
-impl BailoutHandler for GuardWatch {
+impl BailoutHandler for GuardFailures {
     fn failed(&self, check: FailedCheck<'_>) -> Option<Arc<Code>> {
         let mut site = self.sites.get(check.position)?.lock();
         site.note(&check);
