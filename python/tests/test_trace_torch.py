@@ -107,7 +107,7 @@ def test_layers(name):
 
 
 FUNCTIONS = {
-    "arithmetic": lambda x: (1 - x, 2 / x, x // 2, x % 2, 2**x, -x, abs(x), x * 1.5, x * True),
+    "arithmetic": lambda x: (1 - x, 2 / x, x // 2, x % 2, 2**x, -x, abs(x), x * 1.5),
     "subscripts": lambda x: (x[0], x[:, 1:3], x[..., None], x[torch.tensor([0, 1])], x[x > 0], x[: x.size(0) // 2]),
     "reductions": lambda x: (x.sum(), x.mean(1), x.max(1)[0], x.std(), torch.norm(x)),
     "lists": lambda x: torch.split(x, 2, dim=1) + x.chunk(2) + x.unbind(0),
@@ -130,6 +130,12 @@ def test_functions(name):
 
 def test_random_numbers_and_training():
     agree(nn.Sequential(nn.Dropout(), nn.Identity()), torch.ones(4))
+
+
+def test_truth_values_are_operands():
+    # PyTorch records such a product, and cannot run the trace.
+    assert jit.trace(lambda x: x * True, torch.ones(2))(torch.ones(3)).tolist() == [1] * 3
+    assert jit.trace(lambda x: x * True, torch.ones(2) > 0)(torch.ones(3) > 0).dtype == torch.bool
 
 
 def test_slices_that_select_everything_stay():

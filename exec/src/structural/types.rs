@@ -100,7 +100,9 @@ pub fn fits_inputs(graph: &Graph, args: &[IValue]) -> bool {
             let ty = graph.ty(input);
             let none = arg.is_none();
             let present = if none { ty.may_be_none() || ty.is_tensor() } else { ty != Type::NONE };
-            present && has_kind_of(arg, ty) && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
+            present
+                && has_kind_of(arg, ty)
+                && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
         })
 }
 
