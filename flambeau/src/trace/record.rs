@@ -178,10 +178,10 @@ impl Recorder {
     /// order. Omitted operands at the end are the defaults. Returns the results.
     ///
     /// # Errors
-    /// `Y0001` for an unknown operator, `X0003` for operands that the schema does not have.
+    /// `X0002` for an unknown operator, `X0003` for operands that the schema does not have.
     pub fn call(&mut self, operator: &str, operands: &[TraceOperand]) -> Result<Vec<ValueId>, Error> {
         let unknown = || {
-            Error::new(Fault::Unsupported, "Y0001", format!("the operator `{operator}` cannot be recorded"))
+            Error::new(Fault::Unsupported, "X0002", format!("the operator `{operator}` cannot be recorded"))
         };
         let (name, overload) = operator.split_once('.').unwrap_or((operator, ""));
         // As PyTorch, traces name operators that have synonyms by one of them.
@@ -300,7 +300,7 @@ impl Recorder {
     /// calls.
     ///
     /// # Errors
-    /// `Y0001` if the session has no operator for sizes.
+    /// `X0002` if the session has no operator for sizes.
     pub fn size(&mut self, tensor: &TraceOperand, dim: i64) -> Result<ValueId, Error> {
         let size = self.call("aten::size.int", &[tensor.clone(), IValue::Int(dim).into()])?;
         self.number(size[0])
@@ -309,7 +309,7 @@ impl Recorder {
     /// Appends the conversion of a number to a tensor.
     ///
     /// # Errors
-    /// `Y0001` if the session has no such operator.
+    /// `X0002` if the session has no such operator.
     pub fn number(&mut self, number: ValueId) -> Result<ValueId, Error> {
         let by_type = if self.graph.ty(number) == Type::BOOL {
             "prim::NumToTensor.bool"
