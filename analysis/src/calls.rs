@@ -60,12 +60,21 @@ pub struct CallGraph {
 
 /// The error for recursive functions: a cycle of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("function `{function}` calls itself")]
+#[error("function `{function}` calls itself{}", through(*functions))]
 pub struct Recursion {
     /// The function of the cycle that is discovered first.
     pub function: Symbol,
     /// The number of functions in the cycle.
     pub functions: usize,
+}
+
+/// Returns how a function calls itself in a cycle of `functions`.
+fn through(functions: usize) -> String {
+    match functions.saturating_sub(1) {
+        0 => String::new(),
+        1 => " through another function".to_owned(),
+        others => format!(" through {others} other functions"),
+    }
 }
 
 impl CallGraph {

@@ -258,10 +258,15 @@ impl<'a> Importer<'a> {
                 };
                 let members = decl.members.iter().map(read).collect::<Result<Vec<_>, ArchiveError>>()?;
                 let Some(value_type) = members.first().map(|(_, v)| v.type_of()) else {
-                    return Err(class_error(file, id, "an enum without members").into());
+                    return Err(class_error(file, id, &format!("the enum `{name}` has no members")).into());
                 };
                 if members.iter().any(|(_, v)| v.type_of() != value_type) {
-                    return Err(class_error(file, id, "an enum with values of several types").into());
+                    return Err(class_error(
+                        file,
+                        id,
+                        &format!("the members of the enum `{name}` have values of several types"),
+                    )
+                    .into());
                 }
                 let ty = Type::enumeration(symbol, 0, value_type);
                 self.unit.define_enum(Enumeration { ty, members });
@@ -388,7 +393,12 @@ impl<'a> Importer<'a> {
             params.get(1).and_then(|&p| view::Param::of(file.ast(), p)).and_then(view::Param::annotation);
         match annotation {
             Some(annotation) => self.type_of_tree(&file, annotation).map(Some),
-            None => Err(class_error(&file, def, "`__setstate__` without a type for its state").into()),
+            None => Err(class_error(
+                &file,
+                def,
+                &format!("`__setstate__` of the class `{}` has no type for its state", class.annotation()),
+            )
+            .into()),
         }
     }
 

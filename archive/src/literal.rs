@@ -35,7 +35,11 @@ impl Literals<'_> {
 
     fn bad(&self, id: TreeId) -> ArchiveError {
         let start = self.ast.span(id).start;
-        ArchiveError::new(ArchiveCode::Class, "this is not a constant").at(u64::from(start))
+        ArchiveError::new(
+            ArchiveCode::Class,
+            format!("the expression of kind `{:?}` is not a constant", self.ast.kind(id)),
+        )
+        .at(u64::from(start))
     }
 
     fn value(&self, id: TreeId, ty: Type, depth: usize) -> Result<IValue, ArchiveError> {

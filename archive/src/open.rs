@@ -68,9 +68,11 @@ impl<'a> Archive<'a> {
 fn read_version(zip: &ZipReader<'_>) -> Result<u64, ArchiveError> {
     let (new, old) = (zip.find(".data/version"), zip.find("version"));
     if let (Some(new), Some(_)) = (new, old) {
-        return Err(
-            ArchiveError::new(ArchiveCode::Version, "the archive has two versions").in_record(new.name())
-        );
+        return Err(ArchiveError::new(
+            ArchiveCode::Version,
+            "the archive has both `version` and `.data/version`",
+        )
+        .in_record(new.name()));
     }
     let record = match new.or(old) {
         Some(record) => record,

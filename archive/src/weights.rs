@@ -135,7 +135,7 @@ fn weights(
 ///
 /// # Errors
 ///
-/// Returns `A0091` if `out` fails.
+/// Returns `A0091` if `out` fails, and [`ArchiveCode::Value`] if a name or tensor cannot be stored.
 pub fn save_state_dict<W: Write>(weights: &Weights, out: W) -> Result<W, ArchiveError> {
     let mut zip = ZipWriter::new(out, "archive");
     let dict = Dict::new(Type::STR, Type::TENSOR);

@@ -3,7 +3,9 @@
 //! A type is stated as `f32[2,*]`, as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
 //! combined with the type that the graph declares; a contradiction is an error.
 
-use crate::inputs::{Stated, TensorSpec, dtype, from_file, inline, parameter, parse_named, within, wrong};
+use crate::inputs::{
+    NamedOption, TensorSpec, dtype, from_file, inline, parameter, parse_named, within, wrong,
+};
 use crate::output::usage;
 use anyhow::Result;
 use flambeau::ir::ValueId;
@@ -45,7 +47,7 @@ impl InputTypeArgs {
         for (at, ty) in self.of_file(entry)? {
             combine(at, ty)?;
         }
-        for Stated { at, name, value } in parse_named(entry, &self.args, "TYPE")? {
+        for NamedOption { at, name, value } in parse_named(entry, &self.args, "TYPE")? {
             let ty = type_of_text(value, params[at].ty);
             let ty = ty.map_err(|e| usage(within(&format!("input `{name}`"), e)))?;
             combine(at, ty).map_err(usage)?;

@@ -72,7 +72,7 @@ impl InputArgs {
             Some(file) => from_file(file, params)?,
             None => Inputs::default(),
         };
-        for Stated { at, name, value } in parse_named(entry, &self.args, "VALUE")? {
+        for NamedOption { at, name, value } in parse_named(entry, &self.args, "VALUE")? {
             let value =
                 inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
             inputs.named.push((params[at].name.to_string(), value));
@@ -108,7 +108,7 @@ impl InputArgs {
 const WRONG_CALL: &str = "X0003";
 
 /// An option `NAME=VALUE` for a parameter.
-pub(crate) struct Stated<'a> {
+pub(crate) struct NamedOption<'a> {
     /// The index of the parameter.
     pub(crate) at: usize,
     pub(crate) name: &'a str,
@@ -116,8 +116,12 @@ pub(crate) struct Stated<'a> {
 }
 
 /// Splits options of the form `NAME=VALUE` and finds their parameters, at most one option for each.
-pub(crate) fn parse_named<'a>(entry: &Entry, texts: &'a [String], value: &str) -> Result<Vec<Stated<'a>>> {
-    let mut found: Vec<Stated<'a>> = Vec::new();
+pub(crate) fn parse_named<'a>(
+    entry: &Entry,
+    texts: &'a [String],
+    value: &str,
+) -> Result<Vec<NamedOption<'a>>> {
+    let mut found: Vec<NamedOption<'a>> = Vec::new();
     for text in texts {
         let form = || usage(wrong(format!("`{text}` is not NAME={value}")));
         let (name, value) = text.split_once('=').ok_or_else(form)?;
@@ -126,7 +130,7 @@ pub(crate) fn parse_named<'a>(entry: &Entry, texts: &'a [String], value: &str) -
             let text = format!("argument `{name}` is given twice");
             return Err(usage(Error::new(Fault::Misuse, WRONG_CALL, text)));
         }
-        found.push(Stated { at, name, value });
+        found.push(NamedOption { at, name, value });
     }
     Ok(found)
 }

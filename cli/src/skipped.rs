@@ -17,8 +17,8 @@ use std::fmt::Write;
 /// The option of passes with rules that selects accepted classes.
 const ACCEPT: &str = "accept";
 
-/// A rule that matches a node.
-pub(crate) struct Skipped {
+/// A rule that matches a node and whose class the pipeline does not accept.
+pub(crate) struct UnacceptedRule {
     pub(crate) rule: String,
     pub(crate) class: Exactness,
     /// The printed node.
@@ -34,20 +34,21 @@ pub(crate) struct Run<'a> {
     pub(crate) report: &'a PipelineReport,
 }
 
-/// The rules and passes that a pipeline left out, with the graph that was looked at and the trace of the run that found it.
-pub(crate) struct LeftOut {
-    pub(crate) rules: Vec<Skipped>,
+/// The rules that match a graph and whose class a pipeline does not accept, with that graph and the trace of the run that
+/// found them.
+pub(crate) struct UnacceptedRules {
+    pub(crate) rules: Vec<UnacceptedRule>,
     pub(crate) graph: Graph,
     trace: RewriteTrace,
     classes: Vec<(String, Exactness)>,
 }
 
-impl LeftOut {
-    /// Rules that fit and that the pipeline did not accept. None if the pipeline has no pass that applies rules.
-    pub(crate) fn find(session: &Session, run: &Run<'_>) -> Result<LeftOut> {
+impl UnacceptedRules {
+    /// Finds the rules. There are none if the pipeline has no pass that applies rules, or accepts all classes.
+    pub(crate) fn find(session: &Session, run: &Run<'_>) -> Result<UnacceptedRules> {
         let accepted = run.pipeline.exactness();
         let applies_rules = |name| session.passes().find(name).is_some_and(|p| p.options.contains(&ACCEPT));
-        let mut found = LeftOut {
+        let mut found = UnacceptedRules {
             rules: Vec::new(),
             graph: run.after.clone(),
             trace: RewriteTrace::default(),
@@ -56,11 +57,11 @@ impl LeftOut {
         let last = run.report.passes.iter().rposition(|p| applies_rules(p.pass));
         let Some(last) = last.filter(|_| session.has_pass("rewrite")) else { return Ok(found) };
         let rules = session.rules()?;
-        let is_left_out = |class| class > accepted;
+        let is_unaccepted = |class| class > accepted;
         found.classes = rules
             .rules()
             .iter()
-            .filter(|rule| is_left_out(rule.class))
+            .filter(|rule| is_unaccepted(rule.class))
             .map(|rule| (rule.name.clone(), rule.class))
             .collect();
         if found.classes.is_empty() {
@@ -75,10 +76,10 @@ impl LeftOut {
         Ok(found)
     }
 
-    fn skipped(&self, event: &TraceEvent) -> Option<Skipped> {
+    fn skipped(&self, event: &TraceEvent) -> Option<UnacceptedRule> {
         let TraceEvent::Rewrite { what, at, .. } = event else { return None };
         let (_, class) = self.classes.iter().find(|(name, _)| name == what)?;
-        Some(Skipped { rule: what.clone(), class: *class, at: at.clone() })
+        Some(UnacceptedRule { rule: what.clone(), class: *class, at: at.clone() })
     }
 
     /// Returns one line with the number of rules by class; empty if there are none.
@@ -102,13 +103,13 @@ impl LeftOut {
         self.rules.iter().map(line).collect()
     }
 
-    /// A line for each rule that concerns a value of [`LeftOut::graph`].
+    /// A line for each rule that concerns a value of [`UnacceptedRules::graph`].
     pub(crate) fn text_of(&self, value: flambeau::ir::ValueId) -> String {
         self.trace.of(value).into_iter().filter_map(|event| self.skipped(event)).map(|s| line(&s)).collect()
     }
 
     pub(crate) fn json(&self) -> Value {
-        let one = |s: &Skipped| json!({"rule": s.rule, "class": s.class.name(), "at": s.at});
+        let one = |s: &UnacceptedRule| json!({"rule": s.rule, "class": s.class.name(), "at": s.at});
         self.rules.iter().map(one).collect()
     }
 }
@@ -136,7 +137,7 @@ impl Run<'_> {
     }
 }
 
-fn line(s: &Skipped) -> String {
+fn line(s: &UnacceptedRule) -> String {
     let mut line = String::new();
     let class = s.class;
     // Writing to a string cannot fail.

@@ -78,7 +78,7 @@ pub struct Host {
     cancel: Option<CancelToken>,
     fuel: u64,
     budget: Option<MemoryBudget>,
-    /// The limit of the budget, which is elsewhere during a run.
+    /// The limit of the budget in bytes; the budget itself is moved out during a run.
     memory: Option<usize>,
     generator: OnceLock<Generator>,
     tape: Option<Tape>,
@@ -255,7 +255,8 @@ impl Host {
         self.protected.borrow_mut().add(storage);
     }
 
-    /// Begins a run and returns the protections of the enclosing run; starts the clock if there is none.
+    /// Begins a run and returns the protections of the enclosing run. Without an enclosing run, resets the clock: the time
+    /// limit counts from its first reading.
     pub(crate) fn begin_run(&mut self) -> Protections {
         if self.runs == 0 {
             self.restart_clock();
@@ -315,7 +316,8 @@ impl Host {
     /// Checks whether the run must end.
     ///
     /// # Errors
-    /// Returns `Limit` if the run was cancelled or exceeded its time limit.
+    /// Returns `Limit` if the run was cancelled, exceeded its time limit, or the memory of the process grew far beyond the
+    /// run's memory limit. Memory is only checked in runs with a time limit.
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
@@ -331,7 +333,8 @@ impl Host {
         }
     }
 
-    /// Whether nothing records, times or observes nodes, so that they may run concurrently or without a kernel.
+    /// Whether neither a tape nor an observer nor timing sees each node, so that nodes may run concurrently, or as instructions
+    /// without a call of their kernels.
     #[inline]
     pub(crate) fn is_unobserved(&self) -> bool {
         let observed = |services: &Services| services.observer.is_some() || services.timing.is_some();
@@ -371,10 +374,10 @@ impl Host {
         *self.polls.get_mut() = FREE;
     }
 
-    /// Reads the clock.
+    /// Reads the clock, and at longer intervals the memory of the process.
     ///
     /// # Errors
-    /// Returns `Limit` if the run has exceeded its time limit.
+    /// Returns `Limit` if the run has exceeded its time limit, or for the reason of [`Host::check_resident`].
     #[cold]
     fn check_time(&self, time: Duration) -> Result<(), KernelError> {
         let mut clock = self.clock.get();

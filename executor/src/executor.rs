@@ -6,10 +6,11 @@
 //!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
-//! Calls that differ in dtypes, ranks or the presence of optionals are profiled separately ([`ArgumentSpec`]), so a
-//! record only generalizes over sizes and strides. A call that fits no plan adds a run to its record, and the plan made
-//! from it covers that call too: a size that changed has become a symbol. Kinds and compilations per function are
-//! bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the caller's plain code.
+//! Calls with equal [`ArgumentSpec`] are of one *kind*: their arguments have the same dtypes, ranks and presence of optionals.
+//! Each kind is profiled separately, so a record only generalizes over sizes and strides. A call that fits no plan adds a run
+//! to its record, and the plan made from it covers that call too: a size that changed has become a symbol. Kinds and
+//! compilations per function are bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the
+//! caller's plain code.
 //!
 //! Compilations are jobs ([`CompileJob`]). The [`StageRunner`] may defer a job to another thread; meanwhile calls run the
 //! code there is. Otherwise the job runs on the calling thread, at the same calls of every run of a program.
@@ -136,13 +137,16 @@ enum CallDecision {
     Plan(Arc<Plan>),
     Profile(Arc<Profiled>, ArgumentSpec),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
-    Wait(Arc<Profiled>),
+    RunUnrecorded(Arc<Profiled>),
     /// Compile the function with profiling nodes.
     Begin,
     /// Decide again with the lifted attributes, which are known since the call began.
     Again,
-    /// Run the caller's code; whether it is only for now.
-    Plain(bool),
+    /// Run the caller's code.
+    Decline {
+        /// Whether a deferred compilation will provide code for later calls.
+        pending: bool,
+    },
 }
 
 impl Executor {
@@ -205,8 +209,8 @@ impl Executor {
         let Some(profiled) = &state.profiled else { return state.saved.iter().rev().cloned().collect() };
         let kinds =
             state.kinds.iter().filter(|(_, kind)| kind.record.runs() >= self.settings.profiled_runs.max(1));
-        let save = |(kinds, kind): (&ArgumentSpec, &KindState)| {
-            SavedProfile::new(kinds, &kind.record, &kind.disabled_guards, profiled.profile_nodes)
+        let save = |(kind, known): (&ArgumentSpec, &KindState)| {
+            SavedProfile::new(kind, &known.record, &known.disabled_guards, profiled.profile_nodes)
         };
         kinds.map(save).collect()
     }
@@ -329,19 +333,19 @@ impl Executor {
                 cache.add_plan(version, spec, plan);
                 outcome
             }
-            CallDecision::Profile(profiled, kinds) => {
+            CallDecision::Profile(profiled, kind) => {
                 let (result, profile) = run_profiled(machine, &profiled, args, host);
-                let work = self.record(kinds, profile.filter(|_| result.is_ok()));
+                let work = self.record(kind, profile.filter(|_| result.is_ok()));
                 let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure }
             }
-            CallDecision::Wait(profiled) => {
+            CallDecision::RunUnrecorded(profiled) => {
                 let result = run(machine, &profiled.code, args, host);
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
             }
-            CallDecision::Begin | CallDecision::Again | CallDecision::Plain(_) => {
+            CallDecision::Begin | CallDecision::Again | CallDecision::Decline { .. } => {
                 args.truncate(own);
-                let pending = matches!(choice, CallDecision::Plain(true));
+                let pending = matches!(choice, CallDecision::Decline { pending: true });
                 CallOutcome::Declined { pending, failure: None }
             }
         }
@@ -382,21 +386,21 @@ impl Executor {
     /// Decides how a call runs that fits no plan.
     fn without_plan(&self, state: &mut State, args: &[IValue], grad_enabled: bool) -> CallDecision {
         if state.disabled || state.compilations >= self.settings.max_compilations {
-            return CallDecision::Plain(false);
+            return CallDecision::Decline { pending: false };
         }
-        let kinds = ArgumentSpec::of(args, grad_enabled);
-        let known = state.kinds.get(&kinds);
+        let kind = ArgumentSpec::of(args, grad_enabled);
+        let known = state.kinds.get(&kind);
         let admitted = match known {
-            Some(kind) => kind.failed < MAX_FAILED_RUNS,
+            Some(known) => known.failed < MAX_FAILED_RUNS,
             None => state.kinds.len() < self.settings.max_kinds,
         };
         match &state.profiled {
-            _ if !admitted => CallDecision::Plain(false),
-            Some(profiled) if state.compiling && known.is_some_and(|kind| self.has_enough_runs(kind)) => {
-                CallDecision::Wait(Arc::clone(profiled))
+            _ if !admitted => CallDecision::Decline { pending: false },
+            Some(profiled) if state.compiling && known.is_some_and(|known| self.has_enough_runs(known)) => {
+                CallDecision::RunUnrecorded(Arc::clone(profiled))
             }
-            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kinds),
-            None if state.compiling => CallDecision::Plain(true),
+            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kind),
+            None if state.compiling => CallDecision::Decline { pending: true },
             None => {
                 state.compiling = true;
                 CallDecision::Begin
@@ -409,25 +413,25 @@ impl Executor {
     }
 
     /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kinds: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
+    fn record(&self, kind: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
-        let kind = state.kinds.entry(kinds.clone()).or_default();
+        let known = state.kinds.entry(kind.clone()).or_default();
         match profile {
-            Some(profile) => kind.record.add(&profile),
-            None => kind.failed += 1,
+            Some(profile) => known.record.add(&profile),
+            None => known.failed += 1,
         }
-        if self.has_enough_runs(kind) { self.request_plan(&mut state, kinds) } else { None }
+        if self.has_enough_runs(known) { self.request_plan(&mut state, kind) } else { None }
     }
 
     /// Prepares a plan from the record of a kind, unless there is a job already.
-    fn request_plan(&self, state: &mut State, kinds: ArgumentSpec) -> Option<JobKind> {
+    fn request_plan(&self, state: &mut State, kind: ArgumentSpec) -> Option<JobKind> {
         if !self.may_compile(state) {
             return None;
         }
-        let (profiled, kind) = (state.profiled.as_ref()?, state.kinds.get(&kinds)?);
-        let graph = profiled.annotated(kind);
+        let (profiled, known) = (state.profiled.as_ref()?, state.kinds.get(&kind)?);
+        let graph = profiled.annotated(known);
         begin_job(state);
-        Some(JobKind::Plan { graph, kinds })
+        Some(JobKind::Plan { graph, kind })
     }
 
     fn may_compile(&self, state: &State) -> bool {
@@ -460,7 +464,7 @@ impl Executor {
         if !self.may_compile(&state) || !state.plans.iter().any(|other| Arc::ptr_eq(other, plan)) {
             return None;
         }
-        state.kinds.get_mut(&plan.kinds)?.disabled_guards.extend(failing);
+        state.kinds.get_mut(&plan.kind)?.disabled_guards.extend(failing);
         state.plans.remove(plan);
         self.version.fetch_add(1, Ordering::Release);
         let next = state.made + 1;
@@ -468,7 +472,7 @@ impl Executor {
         state.past.extend(report);
         let surplus = state.past.len().saturating_sub(MAX_PAST_FAILURES);
         state.past.drain(..surplus);
-        self.request_plan(&mut state, plan.kinds.clone())
+        self.request_plan(&mut state, plan.kind.clone())
     }
 
     /// Prepares the specialization of a continuation that is entered often.
@@ -501,16 +505,16 @@ impl Executor {
             return None;
         }
         let saved = state.saved.pop()?;
-        let (kinds, record, disabled_guards) = saved.into_parts();
-        let kind = KindState { record, failed: 0, disabled_guards };
-        let graph = state.profiled.as_ref()?.annotated(&kind);
-        state.kinds.insert(kinds.clone(), kind);
+        let (kind, record, disabled_guards) = saved.into_parts();
+        let known = KindState { record, failed: 0, disabled_guards };
+        let graph = state.profiled.as_ref()?.annotated(&known);
+        state.kinds.insert(kind.clone(), known);
         state.compilations += 1;
-        Some((graph, kinds))
+        Some((graph, kind))
     }
 
     /// Adds a plan.
-    pub(crate) fn add_plan(&self, code: Code, kinds: &ArgumentSpec) {
+    pub(crate) fn add_plan(&self, code: Code, kind: &ArgumentSpec) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
         let failures = Arc::new(GuardFailures::new(code.bailouts().len(), self.settings.hot_continuation));
@@ -520,7 +524,7 @@ impl Executor {
         }
         let mut state = self.state.lock();
         state.made += 1;
-        let plan = Plan::new(state.made, code, kinds.clone(), failures);
+        let plan = Plan::new(state.made, code, kind.clone(), failures);
         state.plans.insert(Arc::new(plan));
         self.version.fetch_add(1, Ordering::Release);
     }

@@ -61,7 +61,7 @@ enum Continuation {
     Specialized(Arc<Code>),
 }
 
-/// One bail-out.
+/// The failures of one bail-out.
 #[derive(Default)]
 struct BailoutSite {
     seen: Vec<ObservedKind>,
@@ -86,8 +86,8 @@ impl GuardFailures {
         GuardFailures { sites: (0..bailouts).map(|_| Mutex::default()).collect(), hot }
     }
 
-    /// Returns the continuations that were entered often enough, with their inputs' types as observed, and marks them
-    /// as requested.
+    /// Returns the position and graph of the first continuation that was entered often enough, and marks it as requested.
+    /// Inputs of type `Tensor` have the observed types; other inputs keep their declared types.
     pub(crate) fn take_hot(&self, code: &Code) -> Option<(usize, Graph)> {
         self.sites.iter().enumerate().find_map(|(position, site)| {
             let mut site = site.lock();

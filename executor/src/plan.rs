@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct Plan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
-    pub(crate) kinds: ArgumentSpec,
+    pub(crate) kind: ArgumentSpec,
     pub(crate) failures: Arc<GuardFailures>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
@@ -28,10 +28,10 @@ impl Plan {
     pub(crate) fn new(
         number: u32,
         code: Arc<Code>,
-        kinds: ArgumentSpec,
+        kind: ArgumentSpec,
         failures: Arc<GuardFailures>,
     ) -> Plan {
-        Plan { number, code, kinds, failures, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
+        Plan { number, code, kind, failures, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
     }
 
     /// Returns the number of the plan among those that its executor has made.
@@ -77,7 +77,7 @@ impl HasPrecondition for Plan {
     }
 
     fn grad_enabled(&self) -> bool {
-        self.kinds.grad_enabled()
+        self.kind.grad_enabled()
     }
 
     fn take_used(&self) -> bool {

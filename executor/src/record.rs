@@ -11,7 +11,7 @@
 //! Sizes are partitioned by refinement: a size that was `n` in the first run and `m` in the second is in the class
 //! (`n`, `m`), and so on. Equal sequences of sizes are in the same class, whatever the number of runs.
 
-use flambeau_ir::types::{Dim, TensorType};
+use flambeau_ir::types::{Dim, NoClasses, TensorType, is_subtype};
 use flambeau_ir::{IValue, Type};
 use flambeau_tensor::{DType, Device, Tensor};
 use hashbrown::HashMap;
@@ -51,7 +51,9 @@ pub(crate) enum Observed {
     OnlyNone,
     /// Only tensors.
     Tensors(ObservedTensors),
-    /// Only values that are neither `None` nor a tensor.
+    /// Only numbers, or only strings, of this type.
+    Atoms(Type),
+    /// Only values that are neither `None` nor a tensor, of another type or of several.
     Present,
     /// Values of different kinds.
     Mixed,
@@ -96,6 +98,11 @@ impl Observed {
         match value {
             IValue::None => Observed::OnlyNone,
             IValue::Tensor(t) => Observed::Tensors(ObservedTensors::of(t)),
+            IValue::Bool(_) => Observed::Atoms(Type::BOOL),
+            IValue::Int(_) => Observed::Atoms(Type::INT),
+            IValue::Float(_) => Observed::Atoms(Type::FLOAT),
+            IValue::Complex(_) => Observed::Atoms(Type::COMPLEX),
+            IValue::Str(_) => Observed::Atoms(Type::STR),
             _ => Observed::Present,
         }
     }
@@ -106,6 +113,9 @@ impl Observed {
             (Observed::Unobserved, _) => *self = other.clone(),
             (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
             (a, b) if a == b => {}
+            (Observed::Atoms(_) | Observed::Present, Observed::Atoms(_) | Observed::Present) => {
+                *self = Observed::Present;
+            }
             _ => *self = Observed::Mixed,
         }
     }
@@ -115,6 +125,7 @@ impl Observed {
         match self {
             Observed::Tensors(seen) => Type::tensor(seen.to_type()),
             Observed::OnlyNone => Type::NONE,
+            Observed::Atoms(ty) => *ty,
             _ => Type::ANY,
         }
     }
@@ -282,16 +293,22 @@ impl ProfilingRecord {
     }
 
     /// Returns the type that input `index` had in all runs: `declared`, refined. For an optional, that is the type of
-    /// the value if it was always present, and `NoneType` if it never was.
+    /// the value if it was always present, and `NoneType` if it never was; for a type that has numbers, strings or tensors
+    /// among others, such as `Any`, a union or `number`, it is the one that occurred.
     #[must_use]
     pub fn input_type(&self, index: usize, declared: Type) -> Type {
         let inner = declared.unwrap_optional();
         match self.inputs.get(index) {
             Some(Observed::OnlyNone) if declared.optional_elem().is_some() => Type::NONE,
-            Some(Observed::Present) => inner,
+            Some(&Observed::Atoms(ty)) if is_subtype(ty, inner, &NoClasses) => ty,
+            Some(Observed::Present | Observed::Atoms(_)) => inner,
             Some(Observed::Tensors(seen)) if inner.is_tensor() => {
                 let (stated, seen) = (inner.as_tensor(), seen.to_type());
                 stated.and_then(|stated| stated.meet(&seen)).map_or(declared, Type::tensor)
+            }
+            Some(Observed::Tensors(seen)) if is_subtype(Type::TENSOR, inner, &NoClasses) => {
+                // Without any property the type would also admit absent tensors.
+                Some(Type::tensor(seen.to_type())).filter(|&ty| ty != Type::TENSOR).unwrap_or(declared)
             }
             _ => declared,
         }

@@ -8,6 +8,7 @@
 use crate::record::{BlockRuns, Observed, ObservedSize, ObservedTensors, ProfilingRecord};
 use crate::spec::ArgumentSpec;
 use crate::specialize::ProfileIndices;
+use flambeau_ir::Type;
 use flambeau_tensor::{DType, Device, MAX_RANK};
 
 /// A size of a tensor in several runs.
@@ -28,7 +29,9 @@ pub enum SavedValue {
     Unobserved,
     /// Only `None`.
     OnlyNone,
-    /// Only values that are neither `None` nor a tensor.
+    /// Only numbers, or only strings, of this type.
+    Atoms(Type),
+    /// Only values that are neither `None` nor a tensor, of another type or of several.
     Present,
     /// Values of different kinds.
     Mixed,
@@ -123,6 +126,7 @@ fn save(value: &Observed) -> SavedValue {
     match value {
         Observed::Unobserved => SavedValue::Unobserved,
         Observed::OnlyNone => SavedValue::OnlyNone,
+        Observed::Atoms(ty) => SavedValue::Atoms(*ty),
         Observed::Present => SavedValue::Present,
         Observed::Mixed => SavedValue::Mixed,
         Observed::Tensors(seen) => {
@@ -145,6 +149,7 @@ fn restore(value: SavedValue) -> Observed {
     match value {
         SavedValue::Unobserved => Observed::Unobserved,
         SavedValue::OnlyNone => Observed::OnlyNone,
+        SavedValue::Atoms(ty) => Observed::Atoms(ty),
         SavedValue::Present => Observed::Present,
         SavedValue::Mixed => Observed::Mixed,
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {

@@ -174,6 +174,7 @@ fn tag(value: &IValue) -> ValueTag {
         IValue::Int(_) => ValueTag::Int,
         IValue::Float(_) => ValueTag::Float,
         IValue::Complex(_) => ValueTag::Complex,
+        IValue::Str(_) => ValueTag::Str,
         _ => ValueTag::Other,
     }
 }
@@ -190,6 +191,7 @@ enum ValueTag {
     Int,
     Float,
     Complex,
+    Str,
     Tensor,
     Tuple,
     Other,

@@ -3,8 +3,9 @@
 //! The record's types become the types of the inputs, which are the plan's precondition, and the attribute
 //! `profiled_type` of the profiling nodes, from which passes make guards. Nodes that observed nothing are removed, and
 //! so are those of tensors whose guard failed too often before. Counters become the attributes `taken` of branches that
-//! always took one side, and `trip_count` of loops that always had the same number of iterations. These attributes are
-//! hints: nothing guards them.
+//! always took one side, and `trip_count` of loops whose average number of iterations was the same integer in every profiled
+//! run: counters count per run, so the executions of a loop within one run may differ. These attributes are hints: nothing
+//! guards them.
 
 use crate::record::{BlockRuns, ProfilingRecord};
 use flambeau_exec::Code;
@@ -13,7 +14,7 @@ use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, 
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// Numbers of profiling nodes.
+/// Indices of profiling nodes.
 pub(crate) type ProfileIndices = HashSet<usize, FxBuildHasher>;
 
 /// Whether a graph has nodes of profiles and guards of its own. Such a graph is not specialized: its guards raise where
@@ -34,12 +35,12 @@ pub(crate) fn has_assumptions(graph: &Graph) -> bool {
     })
 }
 
-/// Returns the profiling nodes of a graph, by number.
+/// Returns the profiling nodes of a graph, in program order.
 pub(crate) fn profile_nodes(graph: &Graph) -> Vec<NodeId> {
     graph.nodes_deep().filter(|&n| profile_index(graph, n).is_some()).collect()
 }
 
-/// Returns the number of a profiling node.
+/// Returns the index of a profiling node: its attribute `index`.
 pub(crate) fn profile_index(graph: &Graph, node: NodeId) -> Option<usize> {
     let is_value = graph.is_prim(node, Prim::Profile) && graph.operand_count(node) > 0;
     let index = graph.attr(node, names::index()).filter(|_| is_value)?;

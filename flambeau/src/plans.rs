@@ -14,14 +14,14 @@
 //!     "values": [null, "mixed"], "blocks": [[true, 3]]}]}]}
 //! ```
 //!
-//! A value is `null` if it was never computed, `"absent"`, `"present"` or `"mixed"`, or a tensor, whose properties are
-//! `null` if they differ between runs.
+//! A value is `null` if it was never computed, `"absent"`, `"present"` or `"mixed"`, the type of a number or string, such as
+//! `"int"`, or a tensor, whose properties are `null` if they differ between runs.
 
 use crate::error::Error;
 use crate::program::Program;
 use crate::session::Execution;
 use flambeau_executor::{BlockRuns, SavedProfile, SavedSize, SavedValue};
-use flambeau_ir::Fault;
+use flambeau_ir::{Fault, Type};
 use flambeau_tensor::{DType, simd};
 use rustc_hash::FxHasher;
 use serde_json::{Map, Value, json};
@@ -189,6 +189,7 @@ fn value_to_json(value: &SavedValue) -> Value {
     match value {
         SavedValue::Unobserved => Value::Null,
         SavedValue::OnlyNone => "absent".into(),
+        SavedValue::Atoms(ty) => ty.to_string().into(),
         SavedValue::Present => "present".into(),
         SavedValue::Mixed => "mixed".into(),
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {
@@ -227,6 +228,9 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
     })
 }
 
+/// The types that [`SavedValue::Atoms`] can have.
+const ATOMS: [Type; 5] = [Type::BOOL, Type::INT, Type::FLOAT, Type::COMPLEX, Type::STR];
+
 fn value_of_json(value: &Value) -> Result<SavedValue, Error> {
     let wrong = |what: &Value| malformed(format!("`{what}` is no observed value"));
     match value {
@@ -235,7 +239,10 @@ fn value_of_json(value: &Value) -> Result<SavedValue, Error> {
             "absent" => Ok(SavedValue::OnlyNone),
             "present" => Ok(SavedValue::Present),
             "mixed" => Ok(SavedValue::Mixed),
-            _ => Err(wrong(value)),
+            name => {
+                let atoms = ATOMS.iter().find(|ty| ty.to_string() == name);
+                atoms.map(|&ty| SavedValue::Atoms(ty)).ok_or_else(|| wrong(value))
+            }
         },
         Value::Object(tensor) => {
             let present = |name: &str| tensor.get(name).filter(|v| !v.is_null());

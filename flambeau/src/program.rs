@@ -473,7 +473,7 @@ impl Entry {
         Err(Error { help: did_you_mean(unknown, names.iter().copied()), ..error })
     }
 
-    /// Returns the arguments in order of the parameters, with the receiver and defaults filled in.
+    /// Appends the arguments to `bound` in order of the parameters, with the receiver and defaults filled in.
     fn bind(
         &self,
         args: &[IValue],

@@ -65,7 +65,7 @@ pub struct SessionBuilder {
     registry: RegistryBuilder,
     pub(crate) settings: Settings,
     library: PassLibrary,
-    book: RuleLibrary,
+    rules: RuleLibrary,
     /// Whether there are operators or facets in addition to the standard ones.
     extended: bool,
 }
@@ -202,13 +202,13 @@ impl SessionBuilder {
     /// Adds the rewrite rules of a text, which `peephole` and `egraph` apply in addition to the rules stated by
     /// operators. Error messages use `name` for the text.
     pub fn rules(mut self, name: &str, text: &str) -> Self {
-        self.book.add(Source::new(name, text));
+        self.rules.add(Source::new(name, text));
         self
     }
 
     /// Adds conditions and functions that rules may use.
-    pub fn rule_words(mut self, add: impl FnOnce(&mut Vocabulary)) -> Self {
-        add(self.book.words());
+    pub fn rule_vocabulary(mut self, add: impl FnOnce(&mut Vocabulary)) -> Self {
+        add(self.rules.words());
         self
     }
 
@@ -324,14 +324,14 @@ impl SessionBuilder {
         check_switches()?;
         self.settings.read_environment()?;
         let registry = self.registry.build()?;
-        if self.extended || !self.book.is_empty() {
-            self.book.resolve(&registry)?;
+        if self.extended || !self.rules.is_empty() {
+            self.rules.resolve(&registry)?;
         }
-        self.library.rules(self.book.clone());
+        self.library.rules(self.rules.clone());
         for (name, _) in self.library.pipelines() {
             Pipeline::parse(name, &self.library)?;
         }
-        let session = Session::new(registry, self.settings, self.library, self.book)?;
+        let session = Session::new(registry, self.settings, self.library, self.rules)?;
         if self.extended {
             crate::gradients::check_extensions(&session)?;
         }
@@ -350,7 +350,7 @@ pub struct Session {
     registry: Arc<Registry>,
     pub(crate) settings: Settings,
     library: Arc<PassLibrary>,
-    book: Arc<RuleLibrary>,
+    rules: Arc<RuleLibrary>,
     default: Arc<Pipeline>,
     /// Created when a gradient is first requested. The library contains a session without a library.
     gradients: Arc<OnceLock<Arc<Library>>>,
@@ -370,11 +370,11 @@ impl Session {
         registry: Arc<Registry>,
         settings: Settings,
         library: PassLibrary,
-        book: RuleLibrary,
+        rules: RuleLibrary,
     ) -> Result<Session, Error> {
         let default = Arc::new(Pipeline::parse("default", &library)?);
-        let (library, book) = (Arc::new(library), Arc::new(book));
-        Ok(Session { registry, settings, library, book, default, gradients: Arc::default() })
+        let (library, rules) = (Arc::new(library), Arc::new(rules));
+        Ok(Session { registry, settings, library, rules, default, gradients: Arc::default() })
     }
 
     /// Returns a builder with the default limits.
@@ -383,7 +383,7 @@ impl Session {
             registry: RegistryBuilder::new(),
             settings: Settings::default(),
             library: standard_library(),
-            book: RuleLibrary::new(),
+            rules: RuleLibrary::new(),
             extended: false,
         }
     }
@@ -417,7 +417,7 @@ impl Session {
     /// # Errors
     /// Never for a session of [`SessionBuilder::build`] with the standard operators, because `build` has parsed them.
     pub fn rules(&self) -> Result<RuleSet, Error> {
-        Ok(self.book.resolve(&self.registry)?)
+        Ok(self.rules.resolve(&self.registry)?)
     }
 
     /// Returns whether a pass or pipeline has this name.

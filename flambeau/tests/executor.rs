@@ -237,6 +237,49 @@ def f(x, bias: Optional[Tensor], scale: Optional[float]):
 }
 
 #[test]
+fn unions_and_any_are_refined_to_what_occurs() {
+    let both = Both::new(
+        "def f(a: Union[int, float, str], b: Any) -> float:
+    r = 0.0
+    if isinstance(a, int):
+        r = float(a) + 1.0
+    elif isinstance(a, str):
+        r = float(len(a)) - 0.5
+    else:
+        r = a * 2.0
+    if isinstance(b, Tensor):
+        r = r + float(b.sum())
+    elif isinstance(b, List[int]):
+        r = r + float(len(b))
+    return r
+",
+    );
+    let list = IValue::List(flambeau::ir::value::List::from_items(
+        flambeau::ir::Type::INT,
+        flambeau::ir::value::ListItems::Ints(vec![1, 2, 3]),
+    ));
+    let firsts = [IValue::Int(3), IValue::from("four"), IValue::Float(0.5)];
+    let seconds = [tensor(&[3]), list, IValue::None];
+    for second in &seconds {
+        for first in &firsts {
+            for _ in 0..4 {
+                both.call(&[first.clone(), second.clone()]).expect("runs");
+            }
+        }
+    }
+    let preconditions = both.preconditions();
+    for (first, second) in [("int", "Float(3"), ("str", "Float(3"), ("float", "Any")] {
+        let is_there = |types: &Vec<String>| types[0] == first && types[1].starts_with(second);
+        assert!(preconditions.iter().any(is_there), "{first}, {second}: {preconditions:?}");
+    }
+    for plan in both.profiling.plans() {
+        let graph = plan.graph();
+        let refined = graph.inputs().all(|v| !matches!(graph.ty(v).to_string().as_str(), "Any"));
+        assert!(!refined || !graph.to_string().contains("isinstance"), "{graph}");
+    }
+}
+
+#[test]
 fn inputs_that_are_written_and_resized() {
     let both = Both::new(
         "

@@ -26,7 +26,8 @@ use std::sync::Arc;
 /// Maximum number of runs of one program that try the choices in order of their length.
 const RUNS: usize = 24;
 
-/// Maximum number of graphs (tasks, functions) of which any may keep their errors.
+/// Maximum number of graphs (tasks, functions) with failing operators for which both choices are tried: removing their
+/// unneeded errors, and keeping all of their errors.
 const GRAPHS: usize = 4;
 
 /// Maximum number of runs that search the choice that removes most errors. Each finds one that is needed.
@@ -35,18 +36,18 @@ const SEARCH_RUNS: usize = 256;
 /// The observations of a failing program that are accepted in place of its own.
 pub(crate) struct Allowed {
     pub(crate) observations: Vec<Observation>,
-    /// Whether an operator reported that it does not support its operands, perhaps in a task. Without a view that is not
-    /// needed, the program may do what was not supported.
+    /// Whether an operator reported that it does not support its operands, perhaps in a task. A pass may remove an unneeded
+    /// view, and the operator may support its operands then.
     pub(crate) has_unsupported: bool,
 }
 
 /// Returns the observations of a failing program that are accepted in place of its own, because passes may remove
 /// operators with unneeded results. Each item belongs to one choice of removed errors.
 ///
-/// Usually the first remaining error ends the run, so a choice is a number of errors. A failing task does not end the
-/// run, so further errors may follow a remaining one, and the choices are too many to try all. The choices that remove
-/// every error with an unneeded result, as dead code elimination does, in all graphs or in some of them, are found by other
-/// means.
+/// Usually the first remaining error ends the run, so a choice is the number of errors before it that are removed. A failing
+/// task does not end the run, so further errors may follow a remaining one, and the choices are too many to try all. For such
+/// programs, only those choices are tried that remove every error with an unneeded result, as dead code elimination does, in
+/// all graphs or in some of them ([`without_unneeded_errors`]).
 ///
 /// A pass removes a node, and with it the errors of every iteration, or some of the copies of a node that it unrolled. So the
 /// choices are tried for nodes, and for single errors.

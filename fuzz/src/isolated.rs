@@ -45,23 +45,23 @@ pub struct WorkerFinding {
 
 /// A case, identified by its number and its reductions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Name {
+struct CaseId {
     number: u64,
     last: usize,
     path: Vec<usize>,
 }
 
-impl Name {
+impl CaseId {
     fn request(&self, what: &str) -> String {
         let path: Vec<String> = self.path.iter().map(usize::to_string).collect();
         format!("{what} {} {} {}", self.number, self.last, path.join(" "))
     }
 
-    fn read(line: &str) -> Option<(&str, Name)> {
+    fn read(line: &str) -> Option<(&str, CaseId)> {
         let mut words = line.split_whitespace();
         let (what, number, last) = (words.next()?, words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let path: Option<Vec<usize>> = words.map(|w| w.parse().ok()).collect();
-        Some((what, Name { number, last, path: path? }))
+        Some((what, CaseId { number, last, path: path? }))
     }
 }
 
@@ -71,11 +71,11 @@ impl Name {
 /// If standard input or output fails.
 pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
     println!("{READY}");
-    let mut base: Option<(Name, Case)> = None;
+    let mut base: Option<(CaseId, Case)> = None;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let Some((what, name)) = Name::read(&line) else { continue };
-        let (word, text) = match case_of(campaign, &name, &mut base) {
+        let Some((what, id)) = CaseId::read(&line) else { continue };
+        let (word, text) = match case_of(campaign, &id, &mut base) {
             None => ("none", String::new()),
             Some(case) if what == "text" => ("text", case.to_text()),
             Some(case) => answer(oracle.check(&case)),
@@ -97,16 +97,16 @@ fn answer(outcome: CheckOutcome) -> (&'static str, String) {
     }
 }
 
-/// Returns the case of a name; `None` if a step of the path is after the last candidate. Caches the case from which the
+/// Returns the case of an id; `None` if a step of the path is after the last candidate. Caches the case from which the
 /// path's last step starts.
-fn case_of(campaign: &Campaign, name: &Name, base: &mut Option<(Name, Case)>) -> Option<Case> {
-    let Some((&pick, before)) = name.path.split_last() else {
-        return Some(match name.last {
-            0 => campaign.case(name.number),
-            last => campaign.case_until(name.number, last),
+fn case_of(campaign: &Campaign, id: &CaseId, base: &mut Option<(CaseId, Case)>) -> Option<Case> {
+    let Some((&pick, before)) = id.path.split_last() else {
+        return Some(match id.last {
+            0 => campaign.case(id.number),
+            last => campaign.case_until(id.number, last),
         });
     };
-    let before = Name { path: before.to_vec(), ..*name };
+    let before = CaseId { path: before.to_vec(), ..*id };
     if base.as_ref().is_none_or(|(known, _)| *known != before) {
         let case = case_of(campaign, &before, &mut None)?;
         *base = Some((before, case));
@@ -137,7 +137,7 @@ impl IsolatedCampaign<'_> {
     ) -> std::io::Result<(Tally, Option<WorkerFinding>)> {
         let (start, next, stop) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
         let tally = Mutex::new(Tally::default());
-        let found: Mutex<Option<(Name, CaseFailure)>> = Mutex::new(None);
+        let found: Mutex<Option<(CaseId, CaseFailure)>> = Mutex::new(None);
         let work = || -> std::io::Result<()> {
             let mut client = WorkerClient { isolated: self, worker: None };
             while !stop.load(Ordering::Relaxed) && start.elapsed() < time {
@@ -145,8 +145,8 @@ impl IsolatedCampaign<'_> {
                 if number >= cases {
                     break;
                 }
-                let name = Name { number, last: 0, path: Vec::new() };
-                let answer = client.check(&name)?;
+                let id = CaseId { number, last: 0, path: Vec::new() };
+                let answer = client.check(&id)?;
                 if let Ok(mut tally) = tally.lock() {
                     tally.add(&answer.outcome());
                     progress(&tally);
@@ -154,7 +154,7 @@ impl IsolatedCampaign<'_> {
                 if let Some(failure) = answer.failure()
                     && !stop.swap(true, Ordering::Relaxed)
                 {
-                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace((name, failure));
+                    found.lock().map_err(|_| std::io::Error::other("poisoned"))?.replace((id, failure));
                 }
             }
             Ok(())
@@ -168,7 +168,7 @@ impl IsolatedCampaign<'_> {
         })?;
         let tally = tally.lock().map(|t| *t).unwrap_or_default();
         let found = found.into_inner().ok().flatten();
-        let reduced = |(name, first)| WorkerClient { isolated: self, worker: None }.reduced(name, first);
+        let reduced = |(id, first)| WorkerClient { isolated: self, worker: None }.reduced(id, first);
         let found = found.map(reduced).transpose()?;
         Ok((tally, found))
     }
@@ -176,7 +176,7 @@ impl IsolatedCampaign<'_> {
 
 /// The answer to a request to check a case.
 enum Answer {
-    /// There is no case of that name.
+    /// There is no such case.
     Absent,
     Given(CheckOutcome),
     Died(WorkerExit),
@@ -252,8 +252,8 @@ impl WorkerClient<'_> {
         Ok(answer)
     }
 
-    fn check(&mut self, name: &Name) -> std::io::Result<Answer> {
-        let (word, text) = match self.check_in_worker(&name.request("check"))? {
+    fn check(&mut self, id: &CaseId) -> std::io::Result<Answer> {
+        let (word, text) = match self.check_in_worker(&id.request("check"))? {
             Ok(answer) => answer,
             Err(death) => return Ok(Answer::Died(death)),
         };
@@ -271,13 +271,13 @@ impl WorkerClient<'_> {
     ///
     /// A case may fail only sometimes: a time limit on a busy machine, or a random operator. The reason is then that of
     /// the first failure, with a remark.
-    fn reduced(&mut self, mut name: Name, first: CaseFailure) -> std::io::Result<WorkerFinding> {
+    fn reduced(&mut self, mut id: CaseId, first: CaseFailure) -> std::io::Result<WorkerFinding> {
         // If the trial of a program kills the process that generates it, the case is the program under trial.
-        if self.check_in_worker(&name.request("text"))?.is_err() {
+        if self.check_in_worker(&id.request("text"))?.is_err() {
             for last in 1..=MAX_STEPS {
-                let cut = Name { last, ..name.clone() };
+                let cut = CaseId { last, ..id.clone() };
                 if self.check(&cut)?.fails_like(&first) {
-                    name = cut;
+                    id = cut;
                     break;
                 }
             }
@@ -286,23 +286,23 @@ impl WorkerClient<'_> {
         // sweep continues at its next candidate, because the earlier ones have just been tried.
         let (mut pick, mut smaller) = (0, false);
         for _ in 0..REDUCTIONS {
-            let mut candidate = name.clone();
+            let mut candidate = id.clone();
             candidate.path.push(pick);
             match self.check(&candidate)? {
                 Answer::Absent if smaller => (pick, smaller) = (0, false),
                 Answer::Absent => break,
-                answer if answer.fails_like(&first) => (name, smaller) = (candidate, true),
+                answer if answer.fails_like(&first) => (id, smaller) = (candidate, true),
                 _ => pick += 1,
             }
         }
-        let why = match self.check(&name)?.failure() {
+        let why = match self.check(&id)?.failure() {
             Some(failure) => failure.to_string(),
             None => format!("{first}\n(checked again, the case did not fail)"),
         };
         let text = self
-            .check_in_worker(&name.request("text"))?
+            .check_in_worker(&id.request("text"))?
             .map_or_else(|death| death.to_string(), |(_, text)| text);
-        Ok(WorkerFinding { number: name.number, text, why })
+        Ok(WorkerFinding { number: id.number, text, why })
     }
 }
 
@@ -336,8 +336,8 @@ mod tests {
 
     #[test]
     fn requests_and_texts_round_trip() {
-        let name = Name { number: 7, last: 2, path: vec![0, 11] };
-        assert_eq!(Name::read(&name.request("check")), Some(("check", name)));
+        let id = CaseId { number: 7, last: 2, path: vec![0, 11] };
+        assert_eq!(CaseId::read(&id.request("check")), Some(("check", id)));
         let text = "graph(%x : str):\n  \"é\\\t'\"\r\n";
         assert_eq!(unescaped(&text.escape_default().to_string()), text);
     }

@@ -1,8 +1,9 @@
-//! Arguments in the syntax of file tests, exact to the bit: `a := tensor([1.0, -0.0], f32), a, view(a, [2], [0], 1)`.
+//! Arguments in the syntax of file tests, exact to the bit except for payloads of NaN:
+//! `a := tensor([1.0, -0.0], f32), a, view(a, [2], [0], 1)`.
 //!
-//! A tensor that occurs twice, or whose storage another tensor shares, gets a name at its first occurrence. A tensor
-//! that is not row-major over its whole storage is written as a view of that storage. NaN is written without its
-//! payload.
+//! A tensor that occurs twice gets a name at its first occurrence, and so does a storage of several tensors. A tensor that
+//! shares its storage, or is not row-major over its whole storage, is written as a view of the storage. A container that
+//! occurs twice is written twice.
 
 use crate::case::storage_bytes;
 use flambeau_ir::IValue;

@@ -27,8 +27,9 @@ use std::sync::{Arc, Mutex};
 /// Loop iterations and function calls that one run may use.
 const FUEL: u64 = 100_000;
 
-/// Bytes that the tensors of one run may hold at a time. Fuel counts operators, so this also bounds the elements that a loop
-/// over growing tensors computes before a limit ends it: about 10^9.
+/// Bytes that the tensors of one run may hold at a time. Fuel does not count the elements
+/// that operators compute, so this also bounds the work of a loop over growing tensors before a limit ends it: about 10^9
+/// elements.
 const MEMORY: usize = 8 << 20;
 
 /// The reason why a run ended without results.

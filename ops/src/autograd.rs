@@ -32,11 +32,11 @@ pub(crate) fn add_facets(builder: &mut flambeau_ir::RegistryBuilder) {
 fn recorded(cx: &mut KernelCx<'_>) -> Result<Tape, KernelError> {
     let tape = cx.host().tape().cloned();
     tape.ok_or_else(|| {
-        KernelError::unsupported("gradients of operations that were not recorded: set a tape on the host")
+        KernelError::unsupported("gradients in a run that records no operations: set a tape on its host")
     })
 }
 
-/// Pairs outputs with their initial gradients: the default for a number is 1.
+/// Pairs outputs with their initial gradients: the default for an output of one element is 1.
 fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, Tensor)>, KernelError> {
     if !given.is_empty() && given.len() != outputs.len() {
         let (n, m) = (outputs.len(), given.len());
@@ -74,7 +74,7 @@ fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, 
     Ok(cx.list(i)?.read().iter().map(|v| v.as_tensor().cloned()).collect())
 }
 
-/// Returns the mode of a walk from the arguments `retain_graph` and `create_graph`, which follow each other. The graph is
+/// Returns the mode of a backward pass from the arguments `retain_graph` and `create_graph`, which follow each other. The graph is
 /// retained by default if it is differentiated again.
 fn mode(cx: &KernelCx<'_>, retain_graph: usize) -> Result<WalkMode, KernelError> {
     let create_graph = cx.boolean(retain_graph + 1)?;

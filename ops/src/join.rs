@@ -241,7 +241,7 @@ pub(crate) fn matrix_or_more(dims: Dims) -> Dims {
 
 /// Returns the sizes multiplied by a list of numbers, aligned at the last dimension; missing entries count as 1.
 fn repeated_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let (dims, times) = (cx.take_dims(0)?, cx.ints(1)?);
+    let (dims, times) = (cx.dims_or_fresh(0)?, cx.ints(1)?);
     let rank = dims.len().max(times.len());
     let at = |all: &Dims, i: usize| (i + all.len()).checked_sub(rank).map_or(Dim::Known(1), |i| all[i]);
     let made = (0..rank).map(|i| match at(&times, i) {

@@ -15,11 +15,11 @@ pub(crate) enum OutputLayout {
     /// The layout of argument 0, if the result has the same sizes.
     AsOperand,
     /// The strides of argument 0, including gaps, because the result is a modified copy of it.
-    Spread,
+    PreserveStrides,
     /// Channels last if argument 0 is.
-    ByChannels,
-    /// Like `ByChannels` for 3-d tensors, which are treated as images of height one.
-    ByLines,
+    ChannelsLastLike,
+    /// Like `ChannelsLastLike` for 3-d tensors, which are treated as images of height one.
+    ChannelsLastLike1d,
 }
 
 impl OutputLayout {
@@ -27,7 +27,7 @@ impl OutputLayout {
     pub(crate) fn apply(self, x: &Tensor, result: Tensor) -> Computed {
         let plain = x.is_contiguous() || !result.is_contiguous();
         let format = match (self, x.rank()) {
-            (OutputLayout::AsComputed | OutputLayout::Spread, _) => return Ok(result),
+            (OutputLayout::AsComputed | OutputLayout::PreserveStrides, _) => return Ok(result),
             (OutputLayout::RowMajor, _) => return Ok(result.contiguous()?),
             _ if plain || result.numel() == 0 => return Ok(result),
             (OutputLayout::AsOperand, _) if result.sizes() == x.sizes() => {
@@ -35,12 +35,13 @@ impl OutputLayout {
                 copy.copy_(&result)?;
                 return Ok(copy);
             }
-            (OutputLayout::ByLines, 3) if result.rank() == 3 => {
-                let planes = OutputLayout::ByChannels.apply(&x.unsqueeze(-2)?, result.unsqueeze(-2)?)?;
+            (OutputLayout::ChannelsLastLike1d, 3) if result.rank() == 3 => {
+                let planes =
+                    OutputLayout::ChannelsLastLike.apply(&x.unsqueeze(-2)?, result.unsqueeze(-2)?)?;
                 return Ok(planes.squeeze(&[-2])?);
             }
-            (OutputLayout::ByChannels, 4) => MemoryFormat::ChannelsLast,
-            (OutputLayout::ByChannels, 5) => MemoryFormat::ChannelsLast3d,
+            (OutputLayout::ChannelsLastLike, 4) => MemoryFormat::ChannelsLast,
+            (OutputLayout::ChannelsLastLike, 5) => MemoryFormat::ChannelsLast3d,
             _ => return Ok(result),
         };
         let same = result.rank() == x.rank() && x.layout().is_channels_last_strides();

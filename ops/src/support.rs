@@ -517,7 +517,7 @@ impl<'a> OpSpec<'a> {
             let x = cx.tensor(0)?;
             let copy = match layout {
                 OutputLayout::RowMajor => x.clone_contiguous()?,
-                OutputLayout::Spread => x.clone_spread()?,
+                OutputLayout::PreserveStrides => x.clone_spread()?,
                 _ => x.clone_data()?,
             };
             change(cx, &copy)?;

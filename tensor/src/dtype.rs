@@ -143,8 +143,8 @@ impl DType {
         ROWS.iter().find(|row| row.scalar_type == number).map(|row| row.dtype)
     }
 
-    /// Returns a dtype of the same size, as which elements are moved as bits: the group `widths` of
-    /// [`dispatch!`](crate::dispatch).
+    /// Returns the dtype of the same element size that copies use: a copy moves bits, so one instance per size suffices. These
+    /// dtypes are the group `widths` of [`dispatch!`](crate::dispatch).
     pub fn bits(self) -> DType {
         match self.size() {
             1 => DType::U8,

@@ -182,7 +182,7 @@ pub enum TensorError {
     #[error("sizes {0} overflow the address space")]
     SizeOverflow(SizesText),
     /// A tensor without elements whose other sizes are too large.
-    #[error("a tensor without elements of sizes {0}: the product of the sizes other than 0 is above {limit}", limit = crate::layout::MAX_EMPTY_EXTENT)]
+    #[error("a tensor without elements of sizes {0} is too large: the product of the sizes other than 0 exceeds {limit}", limit = crate::layout::MAX_EMPTY_EXTENT)]
     EmptyExtent(SizesText),
     /// A feature that is not implemented.
     #[error("unsupported: {0}")]

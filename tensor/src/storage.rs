@@ -1,15 +1,17 @@
-//! Shared bytes: the memory that a tensor and its views have in common.
+//! Storages: the memory that a tensor and its views have in common.
 //!
-//! A [`Storage`] is one pointer to a block that holds a 64-byte header followed by the bytes, so a fresh tensor's
-//! memory is one allocation. The bytes may move to another block: when the storage grows (`resize_`), or when a storage
-//! backed by foreign read-only bytes (a mapped archive) is first written.
+//! A [`Storage`] is one pointer to a block with a 64-byte header. The bytes of a fresh storage follow the header, so a fresh
+//! tensor's memory is one allocation. They are elsewhere if they are foreign or lent, if guarded memory is in use, and after
+//! they moved to another block: when the storage grows (`resize_`), or when a storage backed by foreign read-only bytes (a
+//! mapped archive) is first written.
 //!
-//! Memory can be *shared* with code outside of this crate: lent to a storage ([`Storage::lent`]) or lent by it
-//! ([`Storage::pin`]). The bytes of a shared storage never move, so it does not grow, and nothing derived from them is cached,
-//! because the other side can write without a change of the version.
+//! A storage is *exposed* if code outside of this crate may access its memory: memory that is lent to the storage
+//! ([`Storage::lent`]), or lent by it ([`Storage::pin`]). The bytes of an exposed storage never move, so it does not grow, and
+//! nothing derived from them is cached, because the other side can write without a change of the version.
 //!
-//! Invariants: the bytes are accessed only under the storage's lock, or by its only owner. A storage never shrinks, so
-//! a layout that once fitted always fits. The bytes are always initialized, and every byte pattern is a valid element
+//! Invariants: this crate accesses the bytes only under the storage's lock, or as its only owner; code outside accesses those of
+//! an exposed storage by the contracts of `lent` and `pin`. A storage never shrinks, so a layout that once fitted always fits.
+//! The bytes are initialized before safe code gets the storage, and every byte pattern is a valid element
 //! (`bool` is read as a byte). The last word of a header's block belongs to the storage's [`PrepackCache`] if the block
 //! is larger than [`PREPACK_BYTES`] or the bytes are elsewhere.
 #![allow(unsafe_code, reason = "a reference count, a header and the bytes share one block of raw memory")]
@@ -171,7 +173,7 @@ impl Storage {
         }
     }
 
-    /// Makes a storage of foreign bytes, shared until the first write, which copies them. Bytes that are not aligned
+    /// Makes a storage of foreign bytes, which are read in place until the first write copies them. Bytes that are not aligned
     /// for every element type (16 bytes) are copied immediately.
     ///
     /// # Errors
@@ -222,7 +224,7 @@ impl Storage {
             prepack_slot(storage.block()).write(AtomicPtr::default());
             *storage.head().data.get() = start.as_ptr();
             storage.head().nbytes.store(nbytes, Ordering::Release);
-            storage.head().version.store(SHARED_BIT, Ordering::Relaxed);
+            storage.head().version.store(EXPOSED_BIT, Ordering::Relaxed);
             Ok(storage)
         }
     }
@@ -243,7 +245,7 @@ impl Storage {
             let lent = self.has_external_bytes()
                 && matches!(&*self.external_slot(), ExternalBytes::Lent(l) if !l.writable);
             if moved.is_ok() {
-                self.head().version.fetch_or(SHARED_BIT, Ordering::Relaxed);
+                self.head().version.fetch_or(EXPOSED_BIT, Ordering::Relaxed);
             }
             let start = NonNull::new_unchecked(self.data());
             let protected = self.head().version.load(Ordering::Relaxed) >= PROTECTION;
@@ -254,8 +256,8 @@ impl Storage {
 
     /// Whether code outside of this crate may access the bytes.
     #[inline]
-    fn is_shared(&self) -> bool {
-        self.head().version.load(Ordering::Relaxed) & SHARED_BIT != 0
+    fn is_exposed(&self) -> bool {
+        self.head().version.load(Ordering::Relaxed) & EXPOSED_BIT != 0
     }
 
     #[inline]
@@ -288,7 +290,7 @@ impl Storage {
     /// # Safety
     /// This caller holds a shared lock as long as it uses the cache.
     pub(crate) unsafe fn prepack_cache(&self) -> Option<&PrepackCache> {
-        if self.is_shared() {
+        if self.is_exposed() {
             return None;
         }
         // SAFETY: the caller's contract.
@@ -338,7 +340,7 @@ impl Storage {
     /// Returns the version: the number of writes so far.
     #[inline]
     pub fn version(&self) -> u64 {
-        self.head().version.load(Ordering::Relaxed) % SHARED_BIT
+        self.head().version.load(Ordering::Relaxed) % EXPOSED_BIT
     }
 
     /// Increments the version.
@@ -460,7 +462,7 @@ impl Storage {
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner; `nbytes` is at least `self.nbytes()`.
     unsafe fn move_to_fresh_block(&self, nbytes: usize) -> Result<()> {
-        if self.is_shared() {
+        if self.is_exposed() {
             return Err(not_resizable());
         }
         // SAFETY: the caller's contract covers all accesses here. The new block is fresh, so it does not overlap the
@@ -524,8 +526,8 @@ const _: () = assert!(size_of::<ExternalBytes>() + PREPACK_SLOT_SIZE <= 64);
 
 /// The increment of one protection in the version word.
 const PROTECTION: u64 = 1 << 48;
-/// The bit of the version word that marks shared storages. The version itself has the bits below.
-const SHARED_BIT: u64 = 1 << 47;
+/// The bit of the version word that marks exposed storages. The version itself has the bits below.
+const EXPOSED_BIT: u64 = 1 << 47;
 
 #[cold]
 fn read_only() -> TensorError {
@@ -535,7 +537,7 @@ fn read_only() -> TensorError {
 #[cold]
 fn not_resizable() -> TensorError {
     TensorError::Unsupported(
-        "cannot resize a storage whose memory is shared outside of the program".to_owned(),
+        "cannot resize a storage whose memory code outside of the program may access".to_owned(),
     )
 }
 

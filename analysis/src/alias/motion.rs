@@ -27,9 +27,12 @@ use std::ops::Range;
 /// The reason why a node cannot be moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
-    /// The position is invalid for the node: a block's `Param` or `Return`, the node itself, nested in it, or about to
-    /// move as well.
-    #[error("the new position is the node itself, nested in it, or moves as well")]
+    /// The node is a block's `Param` or `Return`; or the position is before a `Param`, before the node itself or nested in it;
+    /// or the plan already moves the node, a node to a position in it, the node at the position or a node around that.
+    #[error(
+        "the node is a block's `prim::Param` or `prim::Return`, the new position is in the node or before a \
+         `prim::Param`, or the plan already moves one of them"
+    )]
     InvalidPosition,
     /// An operand is not defined at the new position.
     #[error("an operand is not defined at the new position")]

@@ -136,8 +136,8 @@ impl DatabaseUpdate<'_> {
         self.g.ty(v).is_mutable()
     }
 
-    /// Whether a value is one object of one mutable kind without members, so that its only fact is the location that it
-    /// owns.
+    /// Whether a value is *without contents*: one mutable object without members, such as a tensor, that owns one location.
+    /// Only these values get elements and constraints without a rebuild.
     fn is_location_without_contents(&self, v: ValueId) -> bool {
         let ty = self.g.ty(v);
         is_location_without_contents(ty) && owns_location(ty)
@@ -147,8 +147,10 @@ impl DatabaseUpdate<'_> {
         let g = self.g;
         match g.op(node).kind() {
             OpKind::Row(id) => match self.db.classes.of(g.registry(), id) {
-                AliasClass::Fast => self.only_reads(node),
-                AliasClass::Derive => self.only_reads(node) && g.results(node).all(|v| !self.is_mutable(v)),
+                AliasClass::Fast => self.containers_stay_private(node),
+                AliasClass::Derive => {
+                    self.containers_stay_private(node) && g.results(node).all(|v| !self.is_mutable(v))
+                }
                 AliasClass::Annotated | AliasClass::View { .. } => {
                     self.annotated(node, g.registry().schema(id))
                 }
@@ -163,7 +165,7 @@ impl DatabaseUpdate<'_> {
 
     // --- elements --------------------------------------------------------------------------------------------------
 
-    /// The element of a plain value, created if it has none.
+    /// Returns the element of a value, created if it has none. `None` (rebuild) if it has none and the value may have contents.
     fn element(&mut self, v: ValueId) -> Option<ElementId> {
         if let Some(e) = self.db.element(v) {
             return Some(e);
@@ -179,7 +181,8 @@ impl DatabaseUpdate<'_> {
         Some(e)
     }
 
-    /// Adds the constraint that `v`, a plain value, may be `target`.
+    /// Adds the constraint that `v`, a value without contents, may be `target`. Returns false (rebuild) if either may have
+    /// contents.
     fn add_points_to(&mut self, v: ValueId, target: ElementId) -> bool {
         if !self.is_location_without_contents(v) || contents_type(self.db.dag.ty(target)).is_some() {
             return false;
@@ -193,7 +196,7 @@ impl DatabaseUpdate<'_> {
         }
     }
 
-    /// [`DatabaseUpdate::add_points_to`] for the element of another value, which is plain or of immutable type.
+    /// [`DatabaseUpdate::add_points_to`] for the element of another value. A value of immutable type adds no constraint.
     fn may_be_value(&mut self, v: ValueId, other: ValueId) -> bool {
         !self.is_mutable(other) || self.element(other).is_some_and(|e| self.add_points_to(v, e))
     }
@@ -240,8 +243,9 @@ impl DatabaseUpdate<'_> {
 
     // --- operators of the registry ---------------------------------------------------------------------------------
 
-    /// Whether containers stay private although the node reads its operands.
-    fn only_reads(&mut self, node: NodeId) -> bool {
+    /// Whether containers among the operands stay private: each has few uses, so that a newly built database would track it
+    /// too.
+    fn containers_stay_private(&mut self, node: NodeId) -> bool {
         let g = self.g;
         g.operands(node).all(|v| {
             contents_type(g.ty(v)).is_none() || g.use_count(v) <= MAX_TRACKED_USES || !self.is_mutable(v)
@@ -265,7 +269,7 @@ impl DatabaseUpdate<'_> {
     /// Adds the constraints of a node that views or writes tensors.
     fn annotated(&mut self, node: NodeId, schema: &FunctionSchema) -> bool {
         let g = self.g;
-        if returns_wildcard(schema) || !self.only_reads(node) {
+        if returns_wildcard(schema) || !self.containers_stay_private(node) {
             return false;
         }
         let mut bound: SmallVec<[(AliasSet, ElementId); 4]> = SmallVec::new();
@@ -304,10 +308,10 @@ impl DatabaseUpdate<'_> {
     fn prim(&mut self, node: NodeId, prim: Prim) -> bool {
         let g = self.g;
         match prim.memory() {
-            MemoryTransfer::Nothing => self.only_reads(node),
+            MemoryTransfer::Nothing => self.containers_stay_private(node),
             MemoryTransfer::Constant => g.results(node).all(|v| !self.is_mutable(v) || self.constant(v)),
             MemoryTransfer::Fresh => {
-                self.only_reads(node)
+                self.containers_stay_private(node)
                     && g.results(node).all(|v| !self.is_mutable(v) || self.is_location_without_contents(v))
             }
             MemoryTransfer::Same => {
@@ -326,7 +330,8 @@ impl DatabaseUpdate<'_> {
         }
     }
 
-    /// [`DatabaseUpdate::may_be_value`] for mutable values; an immutable operand adds no constraint.
+    /// [`DatabaseUpdate::may_be_value`] for a value of mutable type. Returns false (rebuild) if the other one's type is
+    /// immutable: then the types of operand and result disagree.
     fn may_be_mutable(&mut self, v: ValueId, other: ValueId) -> bool {
         self.is_mutable(other) && self.may_be_value(v, other)
     }

@@ -173,7 +173,8 @@ impl<'a> ShapeCx<'a> {
         self.tensor(arg)?.dtype
     }
 
-    /// Returns an integer operand ([`Dim::Unknown`] if it may be any integer); `None` if it may not be an integer.
+    /// Returns the value of an integer operand: [`Dim::Unknown`] if the operand is an `int` of unknown value; `None` if it is
+    /// not known to be an integer.
     #[must_use]
     pub fn int(&self, arg: impl Into<ArgRef>) -> Option<Dim> {
         let operand = self.operand(arg)?;
@@ -276,7 +277,7 @@ impl<'a> ShapeCx<'a> {
     }
 
     /// Returns a copy of the sizes of a tensor operand, with new symbols for unknown ones.
-    pub fn take_dims(&mut self, arg: impl Into<ArgRef>) -> Option<Dims> {
+    pub fn dims_or_fresh(&mut self, arg: impl Into<ArgRef>) -> Option<Dims> {
         let dims = self.dims(arg)?.clone();
         Some(dims.into_iter().map(|d| self.size_or_fresh(d)).collect())
     }

@@ -96,7 +96,8 @@ impl TensorFact {
         self
     }
 
-    /// Returns all facts about an actual tensor.
+    /// Returns the facts about an actual tensor: dtype, device, sizes, and whether it is contiguous. Whether it requires a
+    /// gradient remains unknown.
     #[must_use]
     pub fn of(tensor: &Tensor) -> Self {
         TensorFact {
@@ -157,7 +158,8 @@ impl TensorFact {
         self.dims.as_ref().map(SmallVec::len)
     }
 
-    /// Returns the facts that hold for both; differing sizes become new symbols.
+    /// Returns the least upper bound: the facts about a tensor for which `self` or `other` holds. Differing sizes become new
+    /// symbols.
     #[must_use]
     pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Self {
         self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
@@ -183,7 +185,8 @@ impl TensorFact {
         }
     }
 
-    /// Combines the facts of both; contradictions are resolved in favor of `self`.
+    /// Returns the greatest lower bound: the facts about a tensor for which `self` and `other` hold. Contradictions are
+    /// resolved in favor of `self`.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let dims = match (&self.dims, &other.dims) {
@@ -288,7 +291,8 @@ impl Fact {
         Fact::Tensor(TensorFact::default())
     }
 
-    /// A list of these elements; of their common facts, if there are too many.
+    /// Returns the fact of a list with these elements. If it would have more than 256 nested facts, it is that of a list of
+    /// unknown length, whose elements have the facts that are common to these.
     #[must_use]
     pub fn list(elems: Vec<Fact>) -> Fact {
         if weight(&elems) <= MAX_WEIGHT {
@@ -300,7 +304,7 @@ impl Fact {
         }
     }
 
-    /// A tuple of these elements; unknown if there are too many.
+    /// Returns the fact of a tuple with these elements; unknown if it would have more than 256 nested facts.
     #[must_use]
     pub fn tuple(elems: Vec<Fact>) -> Fact {
         if weight(&elems) <= MAX_WEIGHT { Fact::Tuple(elems) } else { Fact::Unknown }
@@ -325,7 +329,8 @@ impl Fact {
         }
     }
 
-    /// Returns all facts about an actual value.
+    /// Returns the facts about an actual value. Contents below a depth of 8 are unknown, and so are tuples and lists of more
+    /// than 256 elements or nested facts.
     #[must_use]
     pub fn of(value: &IValue) -> Fact {
         Self::of_bounded(value, 8)
@@ -376,7 +381,8 @@ impl Fact {
         }
     }
 
-    /// Returns the fact that holds for either value; differing numbers become new symbols.
+    /// Returns the least upper bound: the fact about a value for which `self` or `other` holds. Differing numbers become new
+    /// symbols.
     #[must_use]
     pub fn join(&self, other: &Self, symbols: &mut Symbols) -> Fact {
         self.join_by(other, &mut |a, b, kind| symbol_for(symbols, a, b, kind))
@@ -397,8 +403,8 @@ impl Fact {
         })
     }
 
-    /// Returns the fact that holds for both values at once. Differing numbers become unknown, since one symbol would
-    /// imply that they are equal.
+    /// Returns the fact that holds for each of several values, such as the elements of a list: as [`Fact::join`], but
+    /// differing numbers become unknown, since one symbol would state that they are equal in all of the values.
     #[must_use]
     pub fn common(&self, other: &Self) -> Fact {
         self.join_by(other, &mut |_, _, _| Dim::Unknown)
@@ -441,7 +447,8 @@ impl Fact {
         }
     }
 
-    /// Combines both facts; contradictions are resolved in favor of `self`.
+    /// Returns the greatest lower bound: the fact about a value for which `self` and `other` hold. Contradictions are
+    /// resolved in favor of `self`.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Fact {
         match (self, other) {
@@ -481,17 +488,17 @@ impl Fact {
     /// Returns `ty` without the properties of tensors that the fact does not imply. Strides remain only if they are
     /// contiguous. Element types of lists and dictionaries remain as they are.
     #[must_use]
-    pub fn confirm(&self, ty: Type) -> Type {
+    pub fn erase_unimplied(&self, ty: Type) -> Type {
         match (ty.kind(), self) {
             (TypeKind::Tensor(t), _) => {
                 self.common(&Fact::Tensor(TensorFact::of_type(t))).refine(Type::TENSOR)
             }
-            (TypeKind::Optional(_), _) => ty.map_contained(|e| self.confirm(e)),
+            (TypeKind::Optional(_), _) => ty.map_contained(|e| self.erase_unimplied(e)),
             (TypeKind::Tuple(t), Fact::Tuple(facts)) if facts.len() == t.elems.len() => {
                 let mut facts = facts.iter();
-                ty.map_contained(|e| facts.next().map_or(e, |f| f.confirm(e)))
+                ty.map_contained(|e| facts.next().map_or(e, |f| f.erase_unimplied(e)))
             }
-            (TypeKind::Tuple(_), _) => ty.map_contained(|e| Fact::Unknown.confirm(e)),
+            (TypeKind::Tuple(_), _) => ty.map_contained(|e| Fact::Unknown.erase_unimplied(e)),
             _ => ty,
         }
     }

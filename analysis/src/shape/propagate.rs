@@ -73,7 +73,7 @@ impl Shapes {
     /// program.
     #[must_use]
     pub fn confirmed_type(&self, graph: &Graph, v: ValueId) -> Type {
-        self.fact(v).confirm(graph.ty(v))
+        self.fact(v).erase_unimplied(graph.ty(v))
     }
 
     /// Returns the symbols that occur in facts.

@@ -82,7 +82,7 @@ impl ResultShapes {
     ) -> ResultShapes {
         let (tensor, dim, keepdim) = (tensor.into(), dim.into(), keepdim.into());
         ResultShapes::from(move |cx| {
-            let Some(dims) = cx.take_dims(tensor) else { return Some(TensorFact::default()) };
+            let Some(dims) = cx.dims_or_fresh(tensor) else { return Some(TensorFact::default()) };
             let keep = match cx.bool(keepdim) {
                 Some(keep) => keep,
                 None if cx.fact(keepdim) == &Fact::Unknown && cx.position(keepdim) >= Some(cx.len()) => false,
@@ -104,7 +104,7 @@ impl ResultShapes {
     pub fn matmul(a: impl Into<ArgRef>, b: impl Into<ArgRef>) -> ResultShapes {
         let (a, b) = (a.into(), b.into());
         ResultShapes::from(move |cx| {
-            let (Some(x), Some(y)) = (cx.take_dims(a), cx.take_dims(b)) else {
+            let (Some(x), Some(y)) = (cx.dims_or_fresh(a), cx.dims_or_fresh(b)) else {
                 return Some(TensorFact::default());
             };
             let strides =
@@ -119,7 +119,7 @@ impl ResultShapes {
     pub fn linear(input: impl Into<ArgRef>, weight: impl Into<ArgRef>) -> ResultShapes {
         let (input, weight) = (input.into(), weight.into());
         ResultShapes::from(move |cx| {
-            let (Some(mut x), Some(w)) = (cx.take_dims(input), cx.take_dims(weight)) else {
+            let (Some(mut x), Some(w)) = (cx.dims_or_fresh(input), cx.dims_or_fresh(weight)) else {
                 return Some(TensorFact::default());
             };
             x.pop()?;
@@ -216,7 +216,7 @@ impl ResultShapes {
         let (chunks, dim) = (chunks.into(), dim.into());
         ResultShapes::from(move |cx| {
             let parts = cx.known_int(chunks).filter(|&n| n > 0);
-            let dims = cx.take_dims(0);
+            let dims = cx.dims_or_fresh(0);
             let (Some(parts), Some(dims)) = (parts, dims) else { return Some(list_of_tensors(None)) };
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
@@ -238,7 +238,7 @@ impl ResultShapes {
     pub fn split(size: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (size, dim) = (size.into(), dim.into());
         ResultShapes::from(move |cx| {
-            let Some(dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
+            let Some(dims) = cx.dims_or_fresh(0) else { return Some(list_of_tensors(None)) };
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(Some(dims.len()))) };
             if let Fact::Int(each) = *cx.fact(size) {
@@ -264,7 +264,7 @@ impl ResultShapes {
     pub fn unbind(dim: impl Into<ArgRef>) -> ResultShapes {
         let dim = dim.into();
         ResultShapes::from(move |cx| {
-            let Some(mut dims) = cx.take_dims(0) else { return Some(list_of_tensors(None)) };
+            let Some(mut dims) = cx.dims_or_fresh(0) else { return Some(list_of_tensors(None)) };
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(None)) };
             let slice = |dims: Dims| Fact::Tensor(TensorFact::of_dims(dims));
@@ -279,7 +279,7 @@ impl ResultShapes {
     pub fn lookup(table: impl Into<ArgRef>, indices: impl Into<ArgRef>) -> ResultShapes {
         let (table, indices) = (table.into(), indices.into());
         ResultShapes::from(move |cx| {
-            let (Some(rows), Some(mut dims)) = (cx.take_dims(table), cx.take_dims(indices)) else {
+            let (Some(rows), Some(mut dims)) = (cx.dims_or_fresh(table), cx.dims_or_fresh(indices)) else {
                 return Some(TensorFact::default());
             };
             dims.extend(rows.into_iter().skip(1));
@@ -296,7 +296,7 @@ impl ResultShapes {
     pub fn sizes_of(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
         ResultShapes::from(move |cx| {
-            Some(Fact::list(cx.take_dims(arg)?.into_iter().map(Fact::Int).collect()))
+            Some(Fact::list(cx.dims_or_fresh(arg)?.into_iter().map(Fact::Int).collect()))
         })
     }
 
@@ -304,7 +304,7 @@ impl ResultShapes {
     pub fn size_of(arg: impl Into<ArgRef>, dim: impl Into<ArgRef>) -> ResultShapes {
         let (arg, dim) = (arg.into(), dim.into());
         ResultShapes::int(move |cx| {
-            let dims = cx.take_dims(arg);
+            let dims = cx.dims_or_fresh(arg);
             let at = dims.as_ref().and_then(|d| cx.wrap(dim, d.len()));
             match (dims, at) {
                 (Some(dims), Some(at)) => dims.get(at).copied(),
@@ -316,7 +316,7 @@ impl ResultShapes {
     /// The number of elements of a tensor: `numel`.
     pub fn numel_of(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();
-        ResultShapes::int(move |cx| match cx.take_dims(arg) {
+        ResultShapes::int(move |cx| match cx.dims_or_fresh(arg) {
             Some(dims) => Some(cx.symbols.product(&dims)),
             None => Some(cx.fresh_size()),
         })

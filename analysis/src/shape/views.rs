@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 /// A rule that changes the sizes of operand 0. If its rank is unknown, so is that of the result.
 fn change(rule: impl Fn(&mut ShapeCx<'_>, Dims) -> Option<Dims> + Send + Sync + 'static) -> ResultShapes {
-    ResultShapes::from(move |cx| match cx.take_dims(0) {
+    ResultShapes::from(move |cx| match cx.dims_or_fresh(0) {
         Some(dims) => rule(cx, dims).map(TensorFact::of_dims),
         None => Some(TensorFact::default()),
     })
@@ -173,7 +173,7 @@ impl ResultShapes {
         let (start, end) = (start.into(), end.into());
         ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
-            let Some(dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
+            let Some(dims) = cx.dims_or_fresh(0) else { return Some(TensorFact::default()) };
             if dims.is_empty() {
                 return Some(TensorFact { strides, ..TensorFact::of_dims([Dim::Known(1)]) });
             }
@@ -195,7 +195,7 @@ impl ResultShapes {
         let size = size.into();
         ResultShapes::from(move |cx| {
             let Some(wanted) = cx.ints(size) else { return Some(TensorFact::default()) };
-            let dims = cx.take_dims(0);
+            let dims = cx.dims_or_fresh(0);
             let lead = match &dims {
                 Some(dims) => wanted.len().checked_sub(dims.len())?,
                 None => 0,
@@ -246,7 +246,7 @@ impl ResultShapes {
         let dim = dim.into();
         ResultShapes::from(move |cx| {
             let strides = cx.tensor(0).map_or(Strides::Unknown, |t| t.strides);
-            let Some(mut dims) = cx.take_dims(0) else { return Some(TensorFact::default()) };
+            let Some(mut dims) = cx.dims_or_fresh(0) else { return Some(TensorFact::default()) };
             match cx.known_int(dim) {
                 Some(at) => dims.insert(wrap(at, dims.len() + 1)?, Dim::Known(1)),
                 None => dims = cx.fresh_dims(dims.len() + 1),
@@ -355,7 +355,7 @@ fn reshaped(cx: &mut ShapeCx<'_>, wanted: &[Dim]) -> Option<Dims> {
         let at = dims.iter().position(|&d| d == Dim::Known(-1)).expect("invariant: one is -1");
         let others: Vec<Dim> = dims.iter().copied().filter(|&d| d != Dim::Known(-1)).collect();
         let certain = !others.contains(&Dim::Unknown);
-        dims[at] = match cx.take_dims(0) {
+        dims[at] = match cx.dims_or_fresh(0) {
             Some(old) if certain => cx.symbols.quotient(&old, &others),
             _ => Dim::Unknown,
         };

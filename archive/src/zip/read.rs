@@ -334,7 +334,10 @@ fn check_entry(
         return Err(place(ArchiveError::new(ArchiveCode::Encrypted, "the record is encrypted")));
     }
     if flags & FLAG_PATCH != 0 {
-        return Err(place(ArchiveError::new(ArchiveCode::Compression, "the record is a patch")));
+        return Err(place(ArchiveError::new(
+            ArchiveCode::Compression,
+            "compressed patched data (flag bit 5) is not supported",
+        )));
     }
     let method = match header.compression_method() {
         CompressionMethod::STORE => Method::Stored,

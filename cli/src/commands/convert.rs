@@ -49,12 +49,21 @@ pub(crate) struct Args {
     extra: Vec<String>,
 }
 
+/// The error for options of exported programs, if the output is of another kind.
+const REQUIRE_EXPORTED_OUTPUT: &str = "`--for` and `--decompose` require an exported program as output";
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, false);
     let limits = flambeau::archive::ArchiveLimits::default();
     let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
+    if args.state_dict && (to_safetensors || is_pt2(&args.output)) {
+        return Err(command_line_error(format!(
+            "`--state-dict` writes a file for `torch.load`, which is not of the kind of {}",
+            args.output.display()
+        )));
+    }
     if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {
         return convert_exported(&session, args, to_safetensors);
     }
@@ -62,12 +71,21 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return export(&session, args);
     }
     if args.version.is_some() || args.decompose.is_some() {
-        return Err(command_line_error("`--for` and `--decompose` require an exported program as output"));
+        return Err(command_line_error(REQUIRE_EXPORTED_OUTPUT));
     }
     if args.examples.is_stated() || !args.dynamic.is_empty() {
         return Err(command_line_error(
             "`--inputs`, `--arg` and `--dynamic` require an exported program as output",
         ));
+    }
+    if args.entry.is_some() && !from_source {
+        return Err(command_line_error(format!(
+            "`--entry` requires source or an exported program as output, not {}",
+            args.input.display()
+        )));
+    }
+    if from_source && (args.state_dict || to_safetensors) {
+        return Err(command_line_error(format!("{} has functions, but no tensors", args.input.display())));
     }
     let from_module =
         !from_source && flambeau::archive::has_code_file(&args.input, &limits).map_err(Error::from)?;
@@ -100,10 +118,13 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
     }
     // An invalid option precedes the errors of the file.
     let version = version(args)?;
-    if args.examples.is_stated() {
+    if args.examples.is_stated() || !args.dynamic.is_empty() {
         return Err(command_line_error(
-            "`--inputs` and `--arg` apply to modules and functions, not to exported programs",
+            "`--inputs`, `--arg` and `--dynamic` apply to modules and functions, not to exported programs",
         ));
+    }
+    if !is_pt2(&args.output) && (args.version.is_some() || args.decompose.is_some()) {
+        return Err(command_line_error(REQUIRE_EXPORTED_OUTPUT));
     }
     let program = session.load_exported(&args.input)?;
     if to_safetensors || args.state_dict {
@@ -171,10 +192,8 @@ pub(crate) fn exported(
 
 /// Exports a method of a module, or a function.
 fn export(session: &Session, args: &Args) -> Result<()> {
-    if args.weights.is_some() || !args.extra.is_empty() || args.state_dict {
-        return Err(command_line_error(
-            "`--weights`, `--extra` and `--state-dict` do not apply to exported programs",
-        ));
+    if args.weights.is_some() || !args.extra.is_empty() {
+        return Err(command_line_error("`--weights` and `--extra` do not apply to exported programs"));
     }
     let version = version(args)?;
     let file = args.input.to_string_lossy().into_owned();

@@ -8,7 +8,7 @@ use crate::plans::{CALLS, quiet_host};
 use crate::profile::deoptimizations_text;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
-use crate::skipped::{LeftOut, Run};
+use crate::skipped::{Run, UnacceptedRules};
 use anyhow::Result;
 use flambeau::analysis::{AliasDb, Analyses};
 use flambeau::archive::ArchiveCode;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         let report = manager.run_with(&mut after, &pipeline, &mut Analyses::new(), &mut control)?;
         output::text(describe_rewrites(before, &after, control.trace(), value)?)?;
         let run = Run { unit: program.unit(), pipeline: &pipeline, before, after: &after, report: &report };
-        let left_out = LeftOut::find(&session, &run)?;
+        let left_out = UnacceptedRules::find(&session, &run)?;
         if let Some(value) = find(&left_out.graph, value) {
             output::text(left_out.text_of(value))?;
         }

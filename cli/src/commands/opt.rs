@@ -5,7 +5,7 @@ use crate::input_types::InputTypeArgs;
 use crate::output::{self, graph_text};
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
-use crate::skipped::{LeftOut, Run};
+use crate::skipped::{Run, UnacceptedRules};
 use anyhow::{Context, Result};
 use flambeau::analysis::Analyses;
 use flambeau::ir::text::PrintOptions;
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     let run =
         Run { unit: program.unit(), pipeline: &pipeline, before: &before, after: &graph, report: &report };
-    let left_out = LeftOut::find(&session, &run)?;
+    let left_out = UnacceptedRules::find(&session, &run)?;
     match args.report {
         Some(ReportForm::Text) => output::error_text(format_args!("{report}{}", left_out.text())),
         Some(ReportForm::Json) => {}

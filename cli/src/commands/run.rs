@@ -64,7 +64,8 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     if let Some(mb) = args.memory {
         builder = builder.memory(mb.saturating_mul(1 << 20));
     }
-    // One call observes, and plans that the call has must be written.
+    // The command calls the program once. With `--plans`, that call is profiled and its plans are written, so one run
+    // must suffice for a plan.
     let builder =
         builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);

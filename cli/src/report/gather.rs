@@ -112,7 +112,7 @@ fn operators(program: &Program) -> Vec<OperatorRow> {
             let name = schema.full_name();
             let row = rows.entry(name.clone()).or_insert_with(|| {
                 let kernel = graph.op(node).row().and_then(|row| graph.registry().facet::<Kernel>(row));
-                let missing_at = kernel.is_none().then(|| place_of(graph, node));
+                let missing_at = kernel.is_none().then(|| source_position(graph, node));
                 OperatorRow { name, uses: 0, missing_at, modules: Vec::new() }
             });
             row.uses += 1;
@@ -131,14 +131,15 @@ fn operators(program: &Program) -> Vec<OperatorRow> {
 }
 
 /// Returns the position of a node: the original source line if the archive has it, else the line in the archive's code.
-fn place_of(graph: &Graph, node: NodeId) -> String {
+fn source_position(graph: &Graph, node: NodeId) -> String {
     match graph.locs().range(graph.loc(node)) {
-        Some(range) => place(&range.original().unwrap_or(range)),
-        None => "an unknown place".to_owned(),
+        Some(range) => file_and_line(&range.original().unwrap_or(range)),
+        None => "an unknown position".to_owned(),
     }
 }
 
-fn place(range: &SourceRange) -> String {
+/// Returns `FILE:LINE`.
+fn file_and_line(range: &SourceRange) -> String {
     let (line, _) = range.source.line_column(range.range.start as usize);
     format!("{}:{line}", range.source.name)
 }

@@ -60,3 +60,17 @@ fn weights_are_converted_and_replaced() {
     }
     wrong(&["convert", &nested, &again, "--extra", "alone"], &["is not NAME=FILE"]);
 }
+
+/// An option that does not apply to the input or output is an error of the command line, and nothing is written.
+#[test]
+fn options_that_do_not_apply_are_errors() {
+    let out = |name: &str| folder("convert").join(name).to_string_lossy().into_owned();
+    let module = data("archive/tests/data/nested.pt");
+    let source = file("convert", "unused.py", SOURCE);
+    wrong(&["convert", &module, &out("unused.safetensors"), "--state-dict"], &["`--state-dict`"]);
+    wrong(&["convert", &module, &out("unused.pt2"), "--state-dict"], &["`--state-dict`"]);
+    wrong(&["convert", &module, &out("unused.pt"), "--entry", "forward"], &["`--entry` requires source"]);
+    wrong(&["convert", &source, &out("unused.pt"), "--state-dict"], &["no tensors"]);
+    wrong(&["convert", &source, &out("unused.safetensors")], &["no tensors"]);
+    assert!(!folder("convert").join("unused.pt").exists());
+}

@@ -85,6 +85,10 @@ fn an_exported_program_is_converted() {
     assert_eq!(accepted(&["run", &out("module.pt"), "--inputs", &inputs]), result);
     accepted(&["convert", &program, &out("tensors.safetensors")]);
     wrong(&["convert", &program, &out("none.pt2"), "--for", "3.0"], &["`3.0` is not `2.6`"]);
+    let requires = ["`--for` and `--decompose` require an exported program as output"];
+    wrong(&["convert", &program, &out("none.pt"), "--for", "2.9"], &requires);
+    wrong(&["convert", &program, &out("none.safetensors"), "--decompose", "core-aten"], &requires);
+    wrong(&["convert", &program, &out("none.pt2"), "--dynamic", "x:0=n"], &["`--dynamic` apply to modules"]);
 }
 
 /// A module of an archive and a function become exported programs, by a run on example arguments.

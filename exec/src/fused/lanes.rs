@@ -78,8 +78,8 @@ impl<L: Lane, T: Real> simd::Multiversioned for Sweep<'_, L, T> {
     }
 }
 
-/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(PLAIN_POWER magnitude_bits
-/// exp_plain) }` expands to
+/// Declares the operation types and the match that dispatches to them. `lanes! { Neg Exp(EXP_FAST_BELOW magnitude_bits
+/// exp_fast) }` expands to
 ///
 /// ```text
 /// mod ops {
@@ -90,9 +90,9 @@ impl<L: Lane, T: Real> simd::Multiversioned for Sweep<'_, L, T> {
 ///     pub(super) struct Exp;
 ///     impl super::Lane for Exp {
 ///         fn eval<T: Real>(a: T, b: T, c: T) -> T { TileOp::Exp.eval(a, b, c) }
-///         fn limit<T: Real>() -> u32 { T::PLAIN_POWER }
+///         fn limit<T: Real>() -> u32 { T::EXP_FAST_BELOW }
 ///         fn magnitude_bits<T: Real>(a: T) -> u32 { a.magnitude_bits() }
-///         fn near<T: Real>(a: T) -> T { a.exp_plain() }
+///         fn near<T: Real>(a: T) -> T { a.exp_fast() }
 ///     }
 /// }
 ///
@@ -141,7 +141,7 @@ macro_rules! lanes {
 
 lanes! {
     Neg Abs Sign Sqrt Rsqrt Recip Tanh Relu Erf Floor Ceil Trunc Round Not
-    Exp(PLAIN_POWER magnitude_bits exp_plain) Sigmoid(PLAIN_POWER magnitude_bits sigmoid_plain)
-    Log(PLAIN_ARGUMENT normal_magnitude_bits ln_plain) Sin(NEAR magnitude_bits sin_near) Cos(NEAR magnitude_bits cos_near)
+    Exp(EXP_FAST_BELOW magnitude_bits exp_fast) Sigmoid(EXP_FAST_BELOW magnitude_bits sigmoid_fast)
+    Log(LN_FAST_BELOW normal_magnitude_bits ln_fast) Sin(NEAR magnitude_bits sin_near) Cos(NEAR magnitude_bits cos_near)
     Add Sub Mul Div Pow Min Max Eq Ne Lt Le Gt Ge And Or Where
 }

@@ -44,7 +44,7 @@ impl<'a> Cx<'a> {
         self.set_variable(self.span(value), name, sugar, None)?;
         for target in targets {
             let Some(Ok(sugar)) = self.lookup(name) else {
-                return self.fail(span, "this value cannot be assigned");
+                return self.fail(span, "the value of an assignment to several targets cannot be read again");
             };
             self.assign_to(target, sugar, self.span(value), None).await?;
         }
@@ -78,7 +78,10 @@ impl<'a> Cx<'a> {
                 self.set_member(self.span(target), object, &name, value).await
             }
             TreeKind::Starred => self.fail(self.span(target), "a starred target must be in a tuple"),
-            _ => self.fail(self.span(target), "this cannot be assigned to"),
+            _ => self.fail(
+                self.span(target),
+                "an assignment target must be a variable, an attribute, a subscript, or a tuple or list of these",
+            ),
         }
     }
 
@@ -227,7 +230,7 @@ impl<'a> Cx<'a> {
                         self.builtin(span, "aten::Delete", &[container, index])?;
                     }
                 }
-                _ => return self.foreign(span, "deletion of this is"),
+                _ => return self.foreign(span, "deletion of anything other than variables and elements is"),
             }
         }
         Ok(())

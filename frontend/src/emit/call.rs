@@ -70,7 +70,7 @@ impl<'a> Cx<'a> {
                 match &*base {
                     Sugar::Cast(op, ty) => self.cast(span, *op, *ty, &args).map(Sugar::Value),
                     Sugar::Builtin(op, _) => self.builtin_call(span, *op, &args).map(Sugar::Value),
-                    _ => self.fail(span, "cannot call this"),
+                    other => self.fail(span, format!("cannot call a {}", other.describe())),
                 }
             }
             Sugar::Cast(op, ty) => self.cast(span, op, ty, &args).map(Sugar::Value),

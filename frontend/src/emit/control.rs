@@ -79,7 +79,7 @@ impl<'a> Cx<'a> {
                 Ok(())
             }
             TreeKind::ClassDef => self.foreign(span, "a class inside of a function is"),
-            _ => self.foreign(span, "this statement is"),
+            kind => self.foreign(span, &format!("a statement of kind `{kind:?}` is")),
         }
     }
 
@@ -291,6 +291,7 @@ impl<'a> Cx<'a> {
         let mut returns = self.fun.returns.get();
         self.at(span);
         let result = if let Some(declared) = returns.declared {
+            // `None` is not converted to an undefined tensor: a return that was forgotten is a type error, as in TorchScript.
             let none_for_tensor = self.ty(value) == Type::NONE && declared.is_tensor();
             if !none_for_tensor {
                 value = self.try_convert(value, declared);

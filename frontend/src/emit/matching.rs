@@ -253,7 +253,7 @@ impl Cx<'_> {
         let list = args.receiver.as_ref().or(args.positional.first());
         let Some(elem) = list.and_then(|list| list.ty.list_elem()) else { return Ok(None) };
         super::sorting::over_objects(self.session, name, elem)
-            .or_else(|_| self.unsupported(span, "sorting of elements with that many parts is"))
+            .or_else(|error| self.unsupported(span, &format!("sorting of {error} is")))
     }
 
     /// Appends a node and returns its results as one value.

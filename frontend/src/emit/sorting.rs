@@ -22,9 +22,11 @@ const ORDER: &str = "__lt__";
 
 /// Maximum number of compared parts of an element. The comparison is one expression, nested as deeply as there are
 /// parts, and a type of a few lines can have a million parts.
-const PARTS: usize = 512;
+const MAX_PARTS: usize = 512;
 
-/// An element type has more than [`PARTS`] parts.
+/// An element type has more than [`MAX_PARTS`] parts.
+#[derive(Debug, thiserror::Error)]
+#[error("elements with more than {MAX_PARTS} parts")]
 pub(crate) struct TooManyParts;
 
 /// Comparison of the elements of a type.
@@ -114,9 +116,9 @@ fn order(session: &CompileSession<'_>, elem: Type) -> Result<Option<Order>, TooM
             _ => return Ok(None),
         }
         // Past the limit it only matters whether there is an object.
-        tests.truncate(PARTS + 1);
+        tests.truncate(MAX_PARTS + 1);
     }
-    if objects && tests.len() > PARTS {
+    if objects && tests.len() > MAX_PARTS {
         return Err(TooManyParts);
     }
     let Some((_, last)) = tests.pop().filter(|_| objects) else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Special forms: constructs with the syntax of a call but their own compilation rules, such as `isinstance(x, T)`.
 //!
-//! The numbers and names of their arguments are checked here, in one place, before any argument is compiled
-//! ([`Cx::form_inputs`]).
+//! [`Cx::form_inputs`] checks the number of positional arguments, and that a form without keyword arguments gets none, before
+//! any argument is compiled. Forms with keyword arguments check those when they compile them.
 
 use flambeau_ir::{IValue, Prim, Type, ValueId};
 

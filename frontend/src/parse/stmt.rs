@@ -431,6 +431,10 @@ impl Parser<'_> {
             return Ok(());
         }
         let span = self.ast.span(target);
-        Err(self.problem(crate::span::ProblemKind::Syntax, span, "this cannot be assigned to"))
+        Err(self.problem(
+            crate::span::ProblemKind::Syntax,
+            span,
+            "an assignment target must be a variable, an attribute, a subscript, or a tuple or list of these",
+        ))
     }
 }

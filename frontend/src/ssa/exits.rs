@@ -250,7 +250,7 @@ impl State<'_> {
     /// Propagates an exit of the body out of a loop: the loop ends and carries the flag and the values out.
     fn leave_loop(&mut self, node: NodeId, body_exit: Exit) -> Exit {
         let (flag, values) = match body_exit {
-            // The body may not run at all, so a body that always throws does not mean that the loop does.
+            // The body may run zero times, so a loop does not always throw, even if its body does.
             Exit::Wont | Exit::Throws => return Exit::Wont,
             Exit::Will(values) => (self.yes, values),
             Exit::Might(flag, values) => (flag, values),

@@ -22,8 +22,9 @@ pub(super) struct ProgramBuilder<'m, 'b> {
     pub(super) unit: Arc<CompilationUnit>,
     pub(super) inputs: Vec<IValue>,
     pub(super) properties: CaseProperties,
-    /// Number of steps so far, and the step after which generation stops without a trial.
+    /// Number of steps so far.
     steps: usize,
+    /// The number of steps after which generation stops, without a trial run of the last one; `None`: no bound.
     last: Option<usize>,
 }
 

@@ -200,7 +200,7 @@ const TEXTS: &[&str] = &[
   %r : Tensor = aten::neg(%b)
   return (%r)
 ",
-    // Neutral operands: of another element type, and of the other sign.
+    // Identity operands: of another element type, and of the other sign.
     "graph(%a : Tensor):
   %0 : int = prim::Constant[value=0]()
   %1 : int = prim::Constant[value=1]()
@@ -328,7 +328,7 @@ with prim::fork_1 = graph(%g : Future(Tensor)):
       -> (%t, %c1)
   return (%c)
 ",
-    // Inverse operators, neutral operands, idempotent operators.
+    // Inverse operators, identity operands, idempotent operators.
     "graph(%a : Tensor):
   %0 : int = prim::Constant[value=0]()
   %1 : int = prim::Constant[value=1]()

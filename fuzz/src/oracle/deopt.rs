@@ -1,8 +1,8 @@
 //! Checks that an executor never changes results: profiled runs, plans, and plans whose guards fail.
 //!
 //! One executor runs the case several times, also on longer tensors, so that sizes become symbols, and on other numbers
-//! and elements, so that guards of computed values fail by themselves. Then every guard of every plan is forced to fail:
-//! each alone, then all, every other time that they are checked. Each run is compared with the reference evaluator bit
+//! and elements, so that guards of computed values fail by themselves. Then guards of every plan are forced to fail at
+//! every second check: each guard alone, then all of them together. Each run is compared with the reference evaluator bit
 //! for bit. As under passes, an operator whose results are not needed may be removed with its error.
 //!
 //! Two executors do this ([`PlanMode`]): one as sessions have it, which drops guards that fail often, and one whose plans keep

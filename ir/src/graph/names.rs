@@ -96,13 +96,13 @@ impl NameTable {
 
     /// Returns the next number to try as a suffix of `base`. TorchScript stores the number after the one it used and
     /// starts at the number after that, which yields 1, 3, 5, ...
-    fn next_number(&self, base: Symbol, least: u64) -> u64 {
+    fn next_suffix_of(&self, base: Symbol, least: u64) -> u64 {
         self.next_suffix.get(&base).map_or(least, |next| least.max(next.wrapping_add(1)))
     }
 
     /// Advances the suffix counter as if the holder of a reserved name were renamed; the numbered name is not used.
     fn skip_suffix_of(&mut self, name: Symbol) {
-        let next = self.next_number(name, 1).wrapping_add(1);
+        let next = self.next_suffix_of(name, 1).wrapping_add(1);
         self.next_suffix.insert(name, next);
     }
 }
@@ -213,7 +213,7 @@ impl Graph {
     fn next_free_name(&mut self, symbol: Symbol) -> Symbol {
         let (base, suffix) = split_suffix(symbol.as_str());
         let base_symbol = if suffix.is_none() { symbol } else { Symbol::new(base) };
-        let mut n = self.names.next_number(base_symbol, suffix.unwrap_or(1));
+        let mut n = self.names.next_suffix_of(base_symbol, suffix.unwrap_or(1));
         loop {
             let candidate = numbered(base, n);
             n = n.wrapping_add(1);

@@ -22,8 +22,8 @@ pub fn unify(
     if a == b {
         return Some(a);
     }
-    let met = meet(a, b, default_to_union, hint, env);
-    if met.is_none() && default_to_union { Some(Type::union(&[a, b])) } else { met }
+    let joined = join(a, b, default_to_union, hint, env);
+    if joined.is_none() && default_to_union { Some(Type::union(&[a, b])) } else { joined }
 }
 
 /// Unifies a list of types from left to right.
@@ -39,10 +39,11 @@ pub fn unify_all(
     let (&first, rest) = types.split_first().ok_or(0_usize)?;
     rest.iter()
         .enumerate()
-        .try_fold(first, |met, (i, &t)| unify(met, t, default_to_union, hint, env).ok_or(i + 1))
+        .try_fold(first, |joined, (i, &t)| unify(joined, t, default_to_union, hint, env).ok_or(i + 1))
 }
 
-fn meet(a: Type, b: Type, to_union: bool, hint: Option<Type>, env: &dyn ClassEnv) -> Option<Type> {
+/// Returns the least upper bound of `a` and `b` in the order of subtypes, or `hint` as [`unify`] does.
+fn join(a: Type, b: Type, to_union: bool, hint: Option<Type>, env: &dyn ClassEnv) -> Option<Type> {
     let sub = |x, y| is_subtype(x, y, env);
     if sub(a, b) {
         return Some(b);
@@ -152,8 +153,8 @@ fn coalesce(types: &mut SmallVec<[Type; 8]>) {
             if (a == Type::NONE) != (b == Type::NONE) {
                 continue;
             }
-            if let Some(met) = unify(a, b, false, None, &NoClasses) {
-                types[j] = met;
+            if let Some(joined) = unify(a, b, false, None, &NoClasses) {
+                types[j] = joined;
                 types[i] = types[end];
                 end -= 1;
                 break;

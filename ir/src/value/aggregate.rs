@@ -21,7 +21,7 @@ struct TupleData {
 
 impl Drop for TupleData {
     fn drop(&mut self) {
-        if walk::any_nested(&self.items) {
+        if walk::any_container(&self.items) {
             walk::drop_nested(self.items.drain(..).collect());
         }
     }
@@ -93,7 +93,7 @@ struct ObjectData {
 impl Drop for ObjectData {
     fn drop(&mut self) {
         let slots = self.slots.get_mut();
-        if walk::any_nested(slots) {
+        if walk::any_container(slots) {
             walk::drop_nested(std::mem::take(slots));
         }
     }
@@ -179,7 +179,7 @@ struct EnumData {
 
 impl Drop for EnumData {
     fn drop(&mut self) {
-        if walk::is_nested(&self.value) {
+        if walk::is_container(&self.value) {
             walk::drop_nested(vec![std::mem::take(&mut self.value)]);
         }
     }

@@ -160,7 +160,7 @@ impl DictMap {
 impl Drop for Data {
     fn drop(&mut self) {
         let map = self.map.get_mut();
-        if map.iter().any(|(k, v)| walk::is_nested(k) || walk::is_nested(v)) {
+        if map.iter().any(|(k, v)| walk::is_container(k) || walk::is_container(v)) {
             walk::drop_nested(map.drain());
         }
     }

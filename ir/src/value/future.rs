@@ -49,7 +49,7 @@ struct State {
 impl Drop for Data {
     fn drop(&mut self) {
         let held = self.state.get_mut().held();
-        if held.iter().any(walk::is_nested) {
+        if held.iter().any(walk::is_container) {
             walk::drop_nested(held);
         }
     }

@@ -177,7 +177,7 @@ impl ListItems {
         }
     }
 
-    /// Returns the elements of a range, with the same storage.
+    /// Returns a copy of a range; the storage variant is kept.
     ///
     /// # Panics
     /// If the range is out of bounds.
@@ -208,7 +208,7 @@ impl ListItems {
 impl Drop for Data {
     fn drop(&mut self) {
         if let ListItems::Values(v) = self.items.get_mut()
-            && walk::any_nested(v)
+            && walk::any_container(v)
         {
             walk::drop_nested(std::mem::take(v));
         }

@@ -9,8 +9,8 @@ use rustc_hash::FxBuildHasher;
 use super::{Dict, EnumValue, IValue, List, ListItems, Object, Tuple, ValueError};
 use crate::types::Type;
 
-/// Returns whether dropping the value may drop further values.
-pub(super) fn is_nested(value: &IValue) -> bool {
+/// Returns whether the value may contain others, so that dropping it may drop further values.
+pub(super) fn is_container(value: &IValue) -> bool {
     matches!(
         value,
         IValue::Tuple(_)
@@ -22,8 +22,8 @@ pub(super) fn is_nested(value: &IValue) -> bool {
     )
 }
 
-pub(super) fn any_nested(values: &[IValue]) -> bool {
-    values.iter().any(is_nested)
+pub(super) fn any_container(values: &[IValue]) -> bool {
+    values.iter().any(is_container)
 }
 
 /// Drops values without recursion: the contents of a value that is freed are added to the worklist.
@@ -63,7 +63,7 @@ impl IValue {
         let mut seen: HashSet<usize, FxBuildHasher> = HashSet::default();
         let mut todo = vec![self.clone()];
         while let Some(value) = todo.pop() {
-            if is_nested(&value) && value.identity().is_some_and(|id| !seen.insert(id)) {
+            if is_container(&value) && value.identity().is_some_and(|id| !seen.insert(id)) {
                 continue;
             }
             f(&value)?;
@@ -76,7 +76,8 @@ impl IValue {
         ControlFlow::Continue(())
     }
 
-    /// Calls `f` for every tensor in the value, in order. A tensor that occurs twice is visited twice.
+    /// Calls `f` for every tensor in the value, in order: once for each occurrence in a container, and shared containers are
+    /// visited once.
     pub fn visit_tensors(&self, mut f: impl FnMut(&Tensor)) {
         let _: ControlFlow<()> = self.visit(|value| {
             if let Self::Tensor(t) = value {
@@ -86,8 +87,9 @@ impl IValue {
         });
     }
 
-    /// Returns a copy that shares nothing mutable with the original. Parts that the original shares are shared in the
-    /// copy, and with earlier copies made with the same `memo`. `tensor` copies tensors.
+    /// Returns a copy whose containers and objects are new. Parts that the original shares are shared in the copy, and with
+    /// earlier copies made with the same `memo`. `tensor` copies tensors. Futures, generators and host objects are not
+    /// copied: the copy has those of the original.
     ///
     /// # Errors
     /// Returns the errors of `tensor`.

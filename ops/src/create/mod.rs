@@ -633,7 +633,7 @@ fn written() -> Vec<OpDef> {
     let two = || Sample::tensors(2).floats().exact().not_differentiable();
     defs.extend(
         op("copy", "", doc)
-            .output_layout(OutputLayout::Spread)
+            .output_layout(OutputLayout::PreserveStrides)
             .facts(|d| same(d).with(two()))
             .editing(write_tensor),
     );

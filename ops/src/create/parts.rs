@@ -81,7 +81,7 @@ fn vander(cx: &KernelCx<'_>) -> Computed {
 /// Shape with an additional last dimension: the size in argument 1, or that of the last dimension.
 fn powers_shape() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         if dims.is_empty() {
             dims.push(Dim::Known(1));
         }

@@ -15,7 +15,7 @@ use flambeau_tensor::fft::FftKind;
 /// Shape: the sizes of argument 0, with a different last transformed dimension.
 fn shape(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
-        let (mut dims, which) = (cx.take_dims(0)?, cx.known_ints(1));
+        let (mut dims, which) = (cx.dims_or_fresh(0)?, cx.known_ints(1));
         let Some(which) = which else { return Some(Dims::from_elem(Dim::Unknown, dims.len())) };
         let Some(&last) = which.last() else { return Some(dims) };
         let at = wrap(last, dims.len()).filter(|&at| at < dims.len())?;

@@ -312,7 +312,7 @@ fn transformed(cx: &mut ShapeCx<'_>, sides: FftTypes, size: Dim, asked: Option<D
 /// Shape of a transform over one dimension: `(self, n, dim, norm)`.
 fn shape_over_one(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         let at = cx.wrap(2, dims.len());
         let (Some(at), Some(default)) = (at.filter(|&at| at < dims.len()), cx.is_none(1)) else {
             return Some(Dims::from_elem(Dim::Unknown, dims.len()));
@@ -326,7 +326,7 @@ fn shape_over_one(sides: FftTypes) -> ResultShapes {
 /// Shape of a transform over several dimensions: `(self, s, dim, norm)`.
 fn shape_over_many(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         let rank = dims.len();
         let Some((which, asked)) = lengths(cx, rank) else {
             return Some(Dims::from_elem(Dim::Unknown, rank));

@@ -230,7 +230,7 @@ fn picked(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 /// Shape of indexing by the list at `list`: the broadcast sizes of the indices, in place if the indexed dimensions are
 /// adjacent, else in front.
 fn advanced_index_shape(cx: &mut ShapeCx<'_>, list: usize) -> Option<TensorFact> {
-    let dims = cx.take_dims(0)?;
+    let dims = cx.dims_or_fresh(0)?;
     let (mut indexed, mut sizes, mut at) = (Vec::new(), Vec::<Dims>::new(), 0);
     for index in cx.elements(list)?.to_vec() {
         match index {

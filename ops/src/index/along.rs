@@ -172,8 +172,8 @@ fn rows(g: &mut Gen<'_>) -> Vec<IValue> {
 /// Shape: the sizes, with the number of indices along the dimension.
 fn selected() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let mut dims = cx.take_dims(0)?;
-        let count = match cx.take_dims(2)?[..] {
+        let mut dims = cx.dims_or_fresh(0)?;
+        let count = match cx.dims_or_fresh(2)?[..] {
             [] => Dim::Known(1),
             [count] => count,
             _ => return None,

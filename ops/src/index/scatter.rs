@@ -178,7 +178,7 @@ fn and_mode(args: Vec<IValue>, mode: &str) -> Vec<IValue> {
 /// of elements.
 fn gather_shape() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let (x, index) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        let (x, index) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
         if cx.is_none(2)? {
             return Some(TensorFact::of_dims([cx.symbols.product(&index)]));
         }

@@ -153,7 +153,7 @@ fn matrix() -> Known {
 
 /// The sizes of argument 0; strides are unknown, because results may be column-major.
 fn as_large() -> ResultShapes {
-    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
+    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.dims_or_fresh(0)?)))
 }
 
 /// Facts: a number for each matrix of argument 0.

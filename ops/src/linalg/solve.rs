@@ -333,7 +333,7 @@ pub(super) fn family() -> Vec<OpDef> {
     // Shapes of results per matrix, for the broadcast batch of both arguments.
     let of_system = |sides: usize| {
         ResultShapes::dims(move |cx| {
-            let (n, mut dims) = (cx.size(0, -1), cx.take_dims(0)?);
+            let (n, mut dims) = (cx.size(0, -1), cx.dims_or_fresh(0)?);
             dims.truncate(dims.len().checked_sub(2)?);
             dims.extend(std::iter::repeat_n(n, sides));
             Some(dims)
@@ -391,7 +391,7 @@ pub(super) fn family() -> Vec<OpDef> {
         op("linalg_tensorinv", "", doc)
             .facts(|d| {
                 let turned = ResultShapes::dims(|cx| {
-                    let (mut dims, first) = (cx.take_dims(0)?, usize::try_from(cx.known_int(1)?).ok()?);
+                    let (mut dims, first) = (cx.dims_or_fresh(0)?, usize::try_from(cx.known_int(1)?).ok()?);
                     let rank = dims.len();
                     dims.rotate_left(first.min(rank));
                     Some(dims)
@@ -403,7 +403,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "The solution of `tensordot(A, X) = B`.";
     let maps = |d: OpDef| {
         let shape = ResultShapes::dims(|cx| {
-            let (mut dims, known) = (cx.take_dims(0)?, cx.rank(1)?);
+            let (mut dims, known) = (cx.dims_or_fresh(0)?, cx.rank(1)?);
             if !cx.is_none(2)? {
                 dims = moved_to_end(dims, &cx.known_ints(2)?)?;
             }

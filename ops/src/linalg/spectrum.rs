@@ -465,7 +465,7 @@ fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
     let mut lead = cx.lead(0, 2)?;
     for &limit in limits {
         if !cx.is_none(limit)? {
-            let limit = cx.take_dims(limit)?;
+            let limit = cx.dims_or_fresh(limit)?;
             lead = cx.broadcast(&[&lead, &limit])?;
         }
     }
@@ -476,7 +476,7 @@ fn limited_batch(cx: &mut ShapeCx<'_>, limits: &[usize]) -> Option<Dims> {
 fn counts(limits: &'static [usize]) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let widened = limited_batch(cx, limits)?;
-        let own = cx.take_dims(0)?;
+        let own = cx.dims_or_fresh(0)?;
         let filled = own.iter().all(|&size| cx.symbols.range(size).min > 0);
         (filled || widened[..] == own[..own.len().checked_sub(2)?]).then_some(widened)
     })
@@ -487,7 +487,7 @@ fn inverses(limits: &'static [usize]) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let mut lead = limited_batch(cx, limits)?;
         // Empty matrices are not broadcast with the thresholds.
-        let own = cx.take_dims(0)?;
+        let own = cx.dims_or_fresh(0)?;
         if lead[..] != own[..own.len().checked_sub(2)?]
             && !own.iter().all(|&size| cx.symbols.range(size).min > 0)
         {

@@ -53,7 +53,7 @@ fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
 /// The shape of argument 0 with a dimension of half the size.
 fn halved() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         let Some(at) = cx.wrap(1, dims.len()) else {
             return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
         };

@@ -244,11 +244,18 @@ fn flash(cx: &KernelCx<'_>) -> Several {
 fn transform_qkv(cx: &KernelCx<'_>) -> Several {
     let (qkv, bias, heads) = (cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?);
     let [b, t, three] = *qkv.sizes() else {
-        return Err(KernelError::input("expected 3D tensor of batch, time and features"));
+        return Err(KernelError::input(
+            "_transform_bias_rescale_qkv: qkv must be a 3D tensor of batch, time and features",
+        ));
     };
     let width = three / 3;
-    if heads <= 0 || width % heads != 0 || bias.sizes() != [three] {
-        return Err(KernelError::input("expected as many features as the heads divide"));
+    if heads <= 0 || three % 3 != 0 || width % heads != 0 || bias.sizes() != [three] {
+        return Err(KernelError::input(format!(
+            "_transform_bias_rescale_qkv: num_heads must be positive and divide embed_dim, and qkv and bias must have \
+             3 * embed_dim features, found num_heads {heads}, qkv {:?} and bias {:?}",
+            qkv.sizes(),
+            bias.sizes()
+        )));
     }
     let with_bias = dispatch!(carried_floats, qkv.dtype(), "transform_bias_rescale_qkv", T => {
         Ok::<_, KernelError>(binary_in::<T>(qkv.dtype(), qkv, bias, |x: T, b: T| T::from_acc(x.acc() + b.acc()))?)
@@ -286,7 +293,7 @@ fn weights(cx: &mut ShapeCx<'_>, positions: ArgPositions, masks: &[usize]) -> Op
     dims.extend([cx.size(0, -2), cx.size(1, -2)]);
     for &mask in masks {
         if !cx.is_none(mask)? {
-            let mask = cx.take_dims(mask)?;
+            let mask = cx.dims_or_fresh(mask)?;
             dims = cx.broadcast(&[&dims, &mask])?;
         }
     }

@@ -77,9 +77,9 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
         )));
     }
     match weight.rank() {
-        3 => OutputLayout::ByLines.apply(weight, out),
+        3 => OutputLayout::ChannelsLastLike1d.apply(weight, out),
         5 if !volumes_follow(x, weight, spec) => Ok(out),
-        _ => OutputLayout::ByChannels.apply(weight, OutputLayout::ByChannels.apply(x, out)?),
+        _ => OutputLayout::ChannelsLastLike.apply(weight, OutputLayout::ChannelsLastLike.apply(x, out)?),
     }
 }
 
@@ -249,8 +249,8 @@ fn shape_of_general() -> ResultShapes {
 /// Like [`shape`], with a named padding.
 fn shape_with_named_padding() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let x = cx.take_dims(0)?;
-        let w = cx.take_dims(1).filter(|_| cx.text(4) == Some(b"same"));
+        let x = cx.dims_or_fresh(0)?;
+        let w = cx.dims_or_fresh(1).filter(|_| cx.text(4) == Some(b"same"));
         let Some(w) = w else { return Some(cx.fresh_dims(x.len())) };
         let at = (x.len() + 1).checked_sub(w.len())?;
         let mut dims = x;
@@ -260,8 +260,8 @@ fn shape_with_named_padding() -> ResultShapes {
 }
 
 fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
-    let x = cx.take_dims(0)?;
-    let Some(w) = cx.take_dims(1) else { return Some(cx.fresh_dims(x.len())) };
+    let x = cx.dims_or_fresh(0)?;
+    let Some(w) = cx.dims_or_fresh(1) else { return Some(cx.fresh_dims(x.len())) };
     let space = w.len().checked_sub(2)?;
     // Without a batch dimension, the spatial dimensions start one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;

@@ -226,7 +226,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let mut defs = op("pairwise_distance", "", "Norms of differences along the last dimension.")
         .facts(|d| {
             let shape = ResultShapes::dims(|cx| {
-                let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
+                let (a, b) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
                 // A scalar result has no dimension to keep.
@@ -242,7 +242,7 @@ pub(super) fn family() -> Vec<OpDef> {
         op("cosine_similarity", "", "Cosines of the angles between vectors along a dimension.")
             .facts(|d| {
                 let shape = ResultShapes::dims(|cx| {
-                    let (a, b) = (cx.take_dims(0)?, cx.take_dims(1)?);
+                    let (a, b) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
                     let mut dims = cx.broadcast(&[&a, &b])?;
                     match cx.wrap(2, dims.len()) {
                         Some(at) if at < dims.len() => drop(dims.remove(at)),

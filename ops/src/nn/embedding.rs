@@ -385,7 +385,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .with(Doc("One-hot encoding: a row of zeros with a one at each index."))
             .with(Effects::RAISES)
             .with(ResultShapes::dims(|cx| {
-                let mut dims = cx.take_dims(0)?;
+                let mut dims = cx.dims_or_fresh(0)?;
                 // -1 means the largest index plus one.
                 let count = cx.number(1);
                 dims.push(if cx.symbols.range(count).min < 0 { Dim::Unknown } else { count });

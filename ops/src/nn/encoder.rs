@@ -106,7 +106,7 @@ fn attention_shapes() -> ResultShapes {
             dims[1] = cx.size(0, 1);
         }
         dims[2] = cx.size(7, 0);
-        let bias = cx.take_dims(8)?;
+        let bias = cx.dims_or_fresh(8)?;
         cx.broadcast(&[&dims, &bias])
     });
     let per_head = ResultShapes::dims(|cx| {

@@ -564,7 +564,7 @@ pub(super) fn family() -> Vec<OpDef> {
         op("cosine_embedding_loss", "", "Cosine embedding loss: one minus the cosine where the target is 1, else the cosine beyond a margin.")
             .facts(|d| {
                 let elements = ResultShapes::dims(|cx| {
-                    let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.take_dims(2)?);
+                    let (a, b, target) = (cx.lead(0, 1)?, cx.lead(1, 1)?, cx.dims_or_fresh(2)?);
                     cx.broadcast(&[&a, &b, &target])
                 });
                 let sample = sized(&[&[2, 3], &[2, 3], &[2]], no_args()).tolerance(1e-4, 1e-5);

@@ -323,7 +323,7 @@ fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut G
 /// holds probabilities.
 fn without_classes() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let (mut x, target) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        let (mut x, target) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
         if target.len() + 1 == x.len() {
             return Some(target);
         }

@@ -122,7 +122,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let facts = |d: OpDef| {
         let draw = |g: &mut Gen<'_>| vec![draw(g, &[4, 3, 2]), int_tensor(&[4, 2, 1]), IValue::Bool(false)];
         let steps = ResultShapes::dims(|cx| {
-            let mut dims = cx.take_dims(0)?;
+            let mut dims = cx.dims_or_fresh(0)?;
             dims.get(1)?;
             dims.remove(0);
             dims[0] = Dim::Unknown;
@@ -140,7 +140,7 @@ pub(super) fn family() -> Vec<OpDef> {
             vec![draw(g, &[7, 2]), int_tensor(&[3, 2, 1, 1]), IValue::Bool(true), padding, total]
         };
         let padded = ResultShapes::dims(|cx| {
-            let mut dims = cx.take_dims(0).filter(|dims| !dims.is_empty())?;
+            let mut dims = cx.dims_or_fresh(0).filter(|dims| !dims.is_empty())?;
             let (longest, total) = (cx.size(1, 0), cx.number(4));
             let time = cx.symbols.max(longest, total);
             dims[0] = cx.either(2, time, Dim::Unknown);

@@ -52,8 +52,8 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             x.rank()
         ));
     }
-    // Constant padding surrounds the remaining elements, whose number cannot be negative.
-    let mode_crops = matches!(mode, Mode::Constant(_));
+    // For constant padding PyTorch narrows first and then fills, so the narrowed size must not be negative.
+    let is_constant = matches!(mode, Mode::Constant(_));
     let mut maps = Vec::with_capacity(x.rank());
     for (d, &n) in x.sizes().iter().enumerate() {
         let from_end = x.rank() - 1 - d;
@@ -82,16 +82,16 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
                  which is invalid. Check dimension {d} of your input."
             ));
         }
-        let grows = mode_crops && pad.iter().any(|p| *p > 0) && 2 * from_end < pad.len();
+        let grows = is_constant && pad.iter().any(|p| *p > 0) && 2 * from_end < pad.len();
         let kept = n.saturating_sub((-before).max(0)).saturating_sub((-after).max(0));
         // If any dimension grows, PyTorch requires every padded dimension to be nonempty.
-        if whole == 0 && grows || kept <= 0 && whole > 0 && mode == Mode::Circular {
+        if whole == 0 && grows {
             return refuse(format!(
                 "The input size {n}, plus negative padding {before} and {after} resulted in a negative output size, \
                  which is invalid. Check dimension {d} of your input."
             ));
         }
-        if mode_crops && kept < 0 {
+        if is_constant && kept < 0 {
             return refuse(format!(
                 "narrow(): length must be non-negative: {before} and {after} of dimension {d}"
             ));
@@ -126,7 +126,8 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
         ));
     }
     if x.dtype() == DType::Bool && mode != Mode::Circular {
-        return Err(KernelError::input("\"reflection_pad\" not implemented for 'Bool'"));
+        let family = if mode == Mode::Replicate { "replication" } else { "reflection" };
+        return Err(KernelError::input(format!("\"{family}_pad{space}d\" not implemented for 'Bool'")));
     }
     // All dimensions but the batch must be nonempty; circular padding permits empty channels too.
     let first = x.rank() - space - usize::from(mode != Mode::Circular);
@@ -154,9 +155,9 @@ fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
 /// Pads in one of the modes. The result is channels last if the tensor is, except for circular padding.
 fn pad_in_layout(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     match mode {
-        Mode::Constant(_) => OutputLayout::ByChannels.apply(x, padded(x, pad, mode)?),
+        Mode::Constant(_) => OutputLayout::ChannelsLastLike.apply(x, padded(x, pad, mode)?),
         Mode::Circular => by_elements(x, pad, mode),
-        _ => OutputLayout::ByChannels.apply(x, by_elements(x, pad, mode)?),
+        _ => OutputLayout::ChannelsLastLike.apply(x, by_elements(x, pad, mode)?),
     }
 }
 
@@ -198,7 +199,7 @@ fn pad_enum(cx: &KernelCx<'_>) -> Computed {
 /// Shape rule for a known padding.
 fn shape() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let dims = cx.take_dims(0)?;
+        let dims = cx.dims_or_fresh(0)?;
         match cx.ints(1) {
             Some(pad) => widened(cx, dims, &pad),
             None => Some(Dims::from_elem(Dim::Unknown, dims.len())),
@@ -210,7 +211,7 @@ fn shape() -> ResultShapes {
 fn shape_in_space(space: usize) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let pad: Dims = (0..2 * space).map(|i| cx.along(1, i)).collect();
-        let dims = cx.take_dims(0)?;
+        let dims = cx.dims_or_fresh(0)?;
         widened(cx, dims, &pad)
     })
 }
@@ -289,7 +290,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("constant_pad_nd", "", "The last dimensions padded with a value.")
-            .output_layout(OutputLayout::ByChannels)
+            .output_layout(OutputLayout::ChannelsLastLike)
             .facts(facts(|| Sample::tensors(1).numbers().rank(1, 3).then([IValue::ints(vec![1, -1])])))
             .one(|cx| padded(cx.tensor(0)?, &cx.ints(1)?, Mode::Constant(cx.scalar(2)?))),
     );
@@ -316,7 +317,7 @@ pub(super) fn family() -> Vec<OpDef> {
         };
         defs.extend(
             op(name, "", doc)
-                .output_layout(OutputLayout::ByChannels)
+                .output_layout(OutputLayout::ChannelsLastLike)
                 .facts(|d| {
                     let d = d.with(shape_in_space(space)).with(Dtype::same_as(0));
                     d.with(sized(SIZES[space - 1], pads(2 * space)))

@@ -442,11 +442,11 @@ pub(super) fn family() -> Vec<OpDef> {
     for space in 1..=3 {
         // In 3-d, only maxima take the tensor's memory format.
         let [largest, others] = match space {
-            1 => [OutputLayout::AsComputed, OutputLayout::ByLines],
-            2 => [OutputLayout::ByChannels; 2],
-            _ => [OutputLayout::ByChannels, OutputLayout::AsComputed],
+            1 => [OutputLayout::AsComputed, OutputLayout::ChannelsLastLike1d],
+            2 => [OutputLayout::ChannelsLastLike; 2],
+            _ => [OutputLayout::ChannelsLastLike, OutputLayout::AsComputed],
         };
-        let with_places = if space == 1 { OutputLayout::ByLines } else { largest };
+        let with_places = if space == 1 { OutputLayout::ChannelsLastLike1d } else { largest };
         let sample = || sized(SIZES[space - 1], ints(&[&[2], &[], &[1]]));
         let name = |what: &str| format!("{what}{space}d");
         defs.extend(

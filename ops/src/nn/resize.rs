@@ -403,7 +403,7 @@ fn kinds() -> Vec<OpDef> {
         let sample = |vec: bool| sized(SIZES[space - 1], args(vec)).tolerance(1e-4, 1e-5);
         defs.extend(
             op(name, "", doc)
-                .output_layout(OutputLayout::ByChannels)
+                .output_layout(OutputLayout::ChannelsLastLike)
                 .facts(|d| {
                     d.with(ResultShapes::resized(space, 1)).with(Dtype::same_as(0)).with(sample(false))
                 })
@@ -411,7 +411,7 @@ fn kinds() -> Vec<OpDef> {
         );
         defs.extend(
             op(name, "vec", doc)
-                .output_layout(OutputLayout::ByChannels)
+                .output_layout(OutputLayout::ChannelsLastLike)
                 .facts(|d| {
                     let shape = requested_sizes_shape(Some(space), 1, if align { 3 } else { 2 });
                     d.with(shape).with(Dtype::same_as(0)).with(sample(true))

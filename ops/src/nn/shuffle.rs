@@ -98,7 +98,7 @@ fn channel_shuffle(cx: &KernelCx<'_>) -> Computed {
 /// Shape rule: a tensor without elements keeps its sizes.
 fn unshuffled() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let sizes = cx.take_dims(0)?;
+        let sizes = cx.dims_or_fresh(0)?;
         let certain = |size: &Dim| cx.symbols.range(*size).min > 0;
         if sizes.contains(&Dim::Known(0)) {
             return Some(sizes);
@@ -117,7 +117,7 @@ fn unshuffled() -> ResultShapes {
 pub(super) fn family() -> Vec<OpDef> {
     let by_two = || -> SampleArgs { Box::new(|| vec![IValue::Int(2)]) };
     let mut defs = op("pixel_shuffle", "", "Pixel shuffle: blocks of channels moved into space.")
-        .output_layout(OutputLayout::ByChannels)
+        .output_layout(OutputLayout::ChannelsLastLike)
         .facts(|d| {
             let shape = ResultShapes::dims(|cx| {
                 let (mut dims, r) = (cx.lead(0, 3)?, cx.number(1));
@@ -136,7 +136,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("channel_shuffle native_channel_shuffle", "", "The channels of all groups interleaved.")
-            .output_layout(OutputLayout::ByChannels)
+            .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
                 d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sized(&[&[2, 4, 3]], by_two()))
             })

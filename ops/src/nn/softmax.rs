@@ -158,7 +158,7 @@ pub(super) fn masked_softmax(x: &Tensor, mask: &Tensor, dim: i64, mask_type: Opt
 
 /// Shape of a masked softmax, broadcast with the mask.
 pub(super) fn masked_shape(cx: &mut ShapeCx<'_>, dims: Dims, mask: usize, mask_type: usize) -> Option<Dims> {
-    let mut mask = cx.take_dims(mask)?;
+    let mut mask = cx.dims_or_fresh(mask)?;
     if (dims.len(), mask.len()) == (4, 2) {
         let per_batch = !cx.is_none(mask_type)? && cx.known_int(mask_type)? == 1;
         if per_batch {
@@ -281,7 +281,7 @@ pub(super) fn family() -> Vec<OpDef> {
             vec![of(g, DType::F32), of(g, DType::Bool)]
         });
         let shape = ResultShapes::dims(|cx| {
-            let dims = cx.take_dims(0)?;
+            let dims = cx.dims_or_fresh(0)?;
             masked_shape(cx, dims, 1, 3)
         });
         def.with(shape).with(Dtype::same_as(0)).with(sample.not_differentiable())

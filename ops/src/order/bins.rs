@@ -1,6 +1,6 @@
 //! Binary search in sorted sequences, and membership: `searchsorted`, `bucketize`, `isin`, `bincount`.
 
-use super::{is_nan, rank};
+use super::{is_nan, sort_key};
 use crate::support::{Computed, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -8,14 +8,20 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Tensor, check_budget, dispatch, threads};
 
-/// Returns the first position in a sorted row such that all elements before it are smaller (with `right`: not larger).
-fn place<T: Element + PartialOrd>(row: &[T], at: impl Fn(usize) -> usize, value: T, right: bool) -> usize {
+/// Returns the first position in a sorted row such that all elements before it are smaller (`upper`: not larger), as C++
+/// `lower_bound` and `upper_bound`. `sorted` maps a position in sorted order to one in `row`.
+fn bound<T: Element + PartialOrd>(
+    row: &[T],
+    sorted: impl Fn(usize) -> usize,
+    value: T,
+    upper: bool,
+) -> usize {
     let (mut lo, mut hi) = (0, row.len());
     while lo < hi {
         let mid = lo + (hi - lo) / 2;
-        let there = row[at(mid)];
+        let element = row[sorted(mid)];
         // This form of the comparison handles NaN as PyTorch does.
-        let stop = if right { there > value } else { there >= value };
+        let stop = if upper { element > value } else { element >= value };
         if stop {
             hi = mid;
         } else {
@@ -90,16 +96,16 @@ fn search(
         let (all, values) = (sequences.to_vec::<T>()?, values.to_vec::<T>()?);
         let groups = if sequences.rank() == 1 { 1 } else { all.len() / n.max(1) };
         let per_group = values.len() / groups.max(1);
-        let place_of = |k: usize| {
+        let position_of = |k: usize| {
             let group = k.checked_div(per_group).unwrap_or(0);
             let row = &all[group * n..(group + 1) * n];
-            let at = |i: usize| match &order {
+            let sorted = |i: usize| match &order {
                 Some(order) => order[group * n + i] as usize,
                 None => i,
             };
-            if n == 0 { 0 } else { place(row, at, values[k], right) as i64 }
+            if n == 0 { 0 } else { bound(row, sorted, values[k], right) as i64 }
         };
-        Ok::<Vec<i64>, KernelError>(threads::map(values.len(), threads::rows(SEARCH), place_of))
+        Ok::<Vec<i64>, KernelError>(threads::map(values.len(), threads::rows(SEARCH), position_of))
     })?;
     let found = Tensor::from_vec(found, values.sizes())?;
     Ok(if int32 { found.to_dtype(DType::I32)? } else { found })
@@ -149,19 +155,19 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
         let name = refused.dtype().ir_name();
         return Err(KernelError::input(format!("Unsupported input type encountered for isin(): {name}")));
     }
-    let mut meeting = Promotion::new();
+    let mut promotion = Promotion::new();
     for (i, operand) in [&elements, &tests].into_iter().enumerate() {
-        meeting = match cx.arg(i)?.as_tensor() {
-            Some(_) => meeting.tensor(operand),
-            None => meeting.scalar(cx.scalar(i)?),
+        promotion = match cx.arg(i)?.as_tensor() {
+            Some(_) => promotion.tensor(operand),
+            None => promotion.scalar(cx.scalar(i)?),
         };
     }
-    let dtype = meeting.result().unwrap_or(elements.dtype());
+    let dtype = promotion.result().unwrap_or(elements.dtype());
     let found = dispatch!(real, dtype, "isin", T => {
-        let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(rank).collect();
-        threads::sort_by_key(&mut tests, |rank| *rank);
+        let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(sort_key).collect();
+        threads::sort_by_key(&mut tests, |key| *key);
         let elements = elements.to_vec::<T>()?;
-        let member = |x: T| !is_nan(x) && tests.binary_search(&rank(x)).is_ok();
+        let member = |x: T| !is_nan(x) && tests.binary_search(&sort_key(x)).is_ok();
         let found = threads::map(elements.len(), threads::rows(SEARCH), |i| member(elements[i]) != invert);
         Ok::<Vec<bool>, KernelError>(found)
     })?;

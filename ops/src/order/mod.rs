@@ -36,7 +36,7 @@ fn is_nan<T: Element>(x: T) -> bool {
 /// Maps an element to an integer of the same order: NaN last, zeros of either sign equal. Sorting these integers
 /// requires a single sort function instead of one per element type and direction.
 #[inline(always)]
-fn rank<T: Element>(x: T) -> u64 {
+fn sort_key<T: Element>(x: T) -> u64 {
     const SIGN: u64 = 1 << 63;
     match x.to_scalar() {
         Scalar::Bool(b) => u64::from(b),
@@ -52,29 +52,29 @@ fn rank<T: Element>(x: T) -> u64 {
     }
 }
 
-/// An element of a row: rank and position.
+/// An element of a row: its sort key and position.
 #[derive(Clone, Copy)]
-struct Ranked {
-    rank: u64,
+struct Keyed {
+    key: u64,
     at: i64,
 }
 
-impl Ranked {
-    /// Returns rank and position, which are unique.
-    fn key(self) -> (u64, i64) {
-        (self.rank, self.at)
+impl Keyed {
+    /// Returns key and position, which are unique.
+    fn unique_key(self) -> (u64, i64) {
+        (self.key, self.at)
     }
 }
 
-/// Compares only ranks; the order of equal ones depends on the algorithm.
-fn before(a: Ranked, b: Ranked) -> bool {
-    a.rank < b.rank
+/// Compares only sort keys; the order of equal ones depends on the algorithm.
+fn before(a: Keyed, b: Keyed) -> bool {
+    a.key < b.key
 }
 
-/// Returns the elements of a row with their ranks, reversed if `descending`.
-fn ranked<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Ranked> {
+/// Returns the elements of a row with their sort keys, reversed if `descending`.
+fn keyed<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Keyed> {
     let turn = if descending { u64::MAX } else { 0 };
-    row.iter().zip(0..).map(|(&x, at)| Ranked { rank: rank(T::from_raw(x)) ^ turn, at }).collect()
+    row.iter().zip(0..).map(|(&x, at)| Keyed { key: sort_key(T::from_raw(x)) ^ turn, at }).collect()
 }
 
 /// Returns index 0 for a tensor of rank 0, whatever its dtype.

@@ -1,6 +1,6 @@
 //! `kthvalue`, `median`, `nanmedian`, `mode`: one element of each row, by rank or frequency.
 
-use super::{Ranked, before, check_some, is_nan, picked, ranked, sample, values_and_indices};
+use super::{Keyed, before, check_some, is_nan, keyed, picked, sample, values_and_indices};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -22,7 +22,7 @@ fn kthvalue(cx: &KernelCx<'_>) -> Several {
     let at = k as usize - 1;
     let indices = dispatch!(carried_real, x.dtype(), "kthvalue_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(1), |row, out| {
-            let mut elements = ranked::<T>(row, false);
+            let mut elements = keyed::<T>(row, false);
             select::quick_select(&mut elements, at, &|a, b| before(b, a));
             out[0] = elements[at].at;
         })?)
@@ -37,10 +37,10 @@ fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
         let first = row.iter().position(|&x| is_nan(T::from_raw(x)));
         return first.map_or(0, |i| i as i64);
     }
-    let mut elements = ranked::<T>(row, false);
+    let mut elements = keyed::<T>(row, false);
     let at = (row.len() - nans).saturating_sub(1) / 2;
     // Equal elements are ordered by position, as in PyTorch.
-    select::nth_element(&mut elements, at, &|a: Ranked, b: Ranked| a.key() < b.key());
+    select::nth_element(&mut elements, at, &|a: Keyed, b: Keyed| a.unique_key() < b.unique_key());
     elements[at].at
 }
 
@@ -71,14 +71,14 @@ fn median_all(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
 
 /// Returns the last index of the most frequent element (of the smallest, if there are several).
 fn most_frequent<T: Element>(row: &[T::Raw]) -> i64 {
-    let mut elements = ranked::<T>(row, false);
+    let mut elements = keyed::<T>(row, false);
     select::sort(&mut elements, &before);
     let (mut best, mut most, mut count) = (0, 0, 0);
     for (i, e) in elements.iter().enumerate() {
         count += 1;
         // Every NaN counts as a different element.
         let alone = is_nan(T::from_raw(row[e.at as usize]));
-        if alone || elements.get(i + 1).is_none_or(|next| next.rank != e.rank) {
+        if alone || elements.get(i + 1).is_none_or(|next| next.key != e.key) {
             if count > most {
                 (best, most) = (e.at, count);
             }

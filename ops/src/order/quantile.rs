@@ -72,7 +72,7 @@ fn rows<T: Real + PartialOrd>(
     }
     Ok(map_rows::<T, T>(x, dim, Some(parts.len()), |row, out| {
         let mut row = row.to_vec();
-        row.sort_by_key(|x| super::rank(*x));
+        row.sort_by_key(|x| super::sort_key(*x));
         let n = row.iter().take_while(|x| !is_nan(**x)).count();
         for (out, q) in out.iter_mut().zip(&parts) {
             let nothing = n == 0 || (n < row.len() && !ignore_nan);
@@ -133,7 +133,7 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
 fn parts_first() -> ResultShapes {
     let reduced = ResultShapes::reduce(2, 3);
     ResultShapes::dims(move |cx| {
-        let parts = if cx.is_number(1) { Dims::new() } else { cx.take_dims(1)? };
+        let parts = if cx.is_number(1) { Dims::new() } else { cx.dims_or_fresh(1)? };
         let kept = reduced.result(0, cx)?.as_tensor()?.dims.clone()?;
         Some(parts.into_iter().chain(kept).collect::<Vec<Dim>>())
     })

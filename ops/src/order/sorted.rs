@@ -1,6 +1,6 @@
 //! `sort`, `argsort`, `msort`, `topk`.
 
-use super::{Ranked, before, picked, ranked, sample, values_and_indices};
+use super::{Keyed, before, keyed, picked, sample, values_and_indices};
 use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -25,9 +25,9 @@ fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
 }
 
 fn sort_row<T: Element>(row: &[T::Raw], out: &mut [i64], descending: bool, stable: bool) {
-    let mut elements = ranked::<T>(row, descending);
+    let mut elements = keyed::<T>(row, descending);
     if stable {
-        elements.sort_unstable_by_key(|e| e.key());
+        elements.sort_unstable_by_key(|e| e.unique_key());
     } else {
         select::sort(&mut elements, &before);
     }
@@ -57,7 +57,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     }
     let indices = dispatch!(carried_real, x.dtype(), "topk_cpu", T => {
         Ok::<_, KernelError>(map_rows::<T, i64>(x, dim, Some(k as usize), |row, out| {
-            let mut elements = ranked::<T>(row, largest);
+            let mut elements = keyed::<T>(row, largest);
             first(&mut elements, out.len(), sorted);
             out.iter_mut().zip(elements).for_each(|(out, e)| *out = e.at);
         })?)
@@ -66,7 +66,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
 }
 
 /// Moves the first `k` elements of an order to the front.
-fn first(elements: &mut [Ranked], k: usize, sorted: bool) {
+fn first(elements: &mut [Keyed], k: usize, sorted: bool) {
     if k == 0 {
         return;
     }

@@ -1,6 +1,6 @@
 //! Unique elements (or slices) of a tensor: all forms of `unique`.
 
-use super::{Ranked, rank, sample};
+use super::{Keyed, sample, sort_key};
 use crate::support::{Several, no_dimensions, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -43,7 +43,7 @@ fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError>
         let values = x.to_vec::<T>()?;
         let mut order: Vec<usize> = (0..values.len()).collect();
         if sort {
-            order = sorted(values.iter().map(|&x| rank(x)));
+            order = sorted(values.iter().map(|&x| sort_key(x)));
         }
         let found = classes(&order, |a, b| values[a] == values[b]);
         let kept: Vec<T> = found.first.iter().map(|&i| values[i]).collect();
@@ -71,7 +71,7 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
         let slice = |i: usize| &values[i * width..(i + 1) * width];
         let mut order: Vec<usize> = (0..n).collect();
         if sort {
-            let ranks: Vec<u64> = values.iter().map(|&x| rank(x)).collect();
+            let ranks: Vec<u64> = values.iter().map(|&x| sort_key(x)).collect();
             sort_slices(&mut order, &ranks, width);
         }
         Ok::<_, KernelError>(classes(&order, |a, b| slice(a) == slice(b)))
@@ -85,8 +85,8 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
 
 /// Returns the positions of ranks in sorted order (stable).
 fn sorted(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
-    let mut elements: Vec<Ranked> = ranks.zip(0..).map(|(rank, at)| Ranked { rank, at }).collect();
-    threads::sort_by_key(&mut elements, |e| e.key());
+    let mut elements: Vec<Keyed> = ranks.zip(0..).map(|(key, at)| Keyed { key, at }).collect();
+    threads::sort_by_key(&mut elements, |e| e.unique_key());
     elements.into_iter().map(|e| e.at as usize).collect()
 }
 
@@ -133,7 +133,7 @@ fn consecutive(cx: &KernelCx<'_>) -> Several {
 /// Shape: some of the slices along a dimension.
 fn slices(dim: usize) -> ResultShapes {
     ResultShapes::dims(move |cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         if dims.is_empty() {
             dims.push(Dim::Known(1));
         } else if let Some(at) = cx.wrap(dim, dims.len()) {
@@ -148,7 +148,7 @@ fn slices(dim: usize) -> ResultShapes {
 /// Shape: a number for each slice along a dimension.
 fn slice_count(dim: usize) -> ResultShapes {
     ResultShapes::dims(move |cx| {
-        let dims = cx.take_dims(0)?;
+        let dims = cx.dims_or_fresh(0)?;
         let at = cx.wrap(dim, dims.len());
         Some([at.map_or(Dim::Unknown, |at| dims.get(at).copied().unwrap_or(Dim::Known(1)))])
     })

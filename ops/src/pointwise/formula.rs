@@ -45,10 +45,10 @@ pub(crate) trait IntegerFormula: Formula<1> {
 pub(crate) enum Range {
     /// No argument.
     Nothing,
-    /// Below [`Real::PLAIN_POWER`].
-    PlainPower,
-    /// Below [`Real::PLAIN_ARGUMENT`].
-    PlainArgument,
+    /// Below [`Real::EXP_FAST_BELOW`].
+    ExpFast,
+    /// Below [`Real::LN_FAST_BELOW`].
+    LnFast,
     /// Below [`Real::NEAR`].
     Near,
 }
@@ -57,8 +57,8 @@ impl Range {
     const fn limit<A: Real>(self) -> u32 {
         match self {
             Range::Nothing => 0,
-            Range::PlainPower => A::PLAIN_POWER,
-            Range::PlainArgument => A::PLAIN_ARGUMENT,
+            Range::ExpFast => A::EXP_FAST_BELOW,
+            Range::LnFast => A::LN_FAST_BELOW,
             Range::Near => A::NEAR,
         }
     }
@@ -67,8 +67,8 @@ impl Range {
     fn magnitude_bits<A: Real>(self, x: A) -> u32 {
         match self {
             Range::Nothing => 0,
-            Range::PlainArgument => x.normal_magnitude_bits(),
-            Range::PlainPower | Range::Near => x.magnitude_bits(),
+            Range::LnFast => x.normal_magnitude_bits(),
+            Range::ExpFast | Range::Near => x.magnitude_bits(),
         }
     }
 }
@@ -115,7 +115,7 @@ pub(crate) fn n<T: Real>(x: f64) -> T {
 /// numbers and integers.
 ///
 /// `fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_floats(This, x, hint);` followed by
-/// `exp(x) = x.exp(), near PlainPower y = y.exp_plain();` expands to
+/// `exp(x) = x.exp(), near ExpFast y = y.exp_fast();` expands to
 ///
 /// ```text
 /// fn exp(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
@@ -128,10 +128,10 @@ pub(crate) fn n<T: Real>(x: f64) -> T {
 ///         fn of<A: Real>([x]: [A; N], _round: impl Fn(A) -> A) -> A {
 ///             x.exp()
 ///         }
-///         const RANGE: Range = Range::PlainPower;
+///         const RANGE: Range = Range::ExpFast;
 ///         #[inline(always)]
 ///         fn near<A: Real>(y: A) -> A {
-///             y.exp_plain()
+///             y.exp_fast()
 ///         }
 ///     }
 ///     on_floats(This, x, hint)

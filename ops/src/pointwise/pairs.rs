@@ -119,23 +119,25 @@ fn integers(pair: &Pair, name: &'static str, f: fn(i64, i64) -> i64) -> Computed
     })
 }
 
-/// Greatest common divisor. `kept` truncates to the element type, because the magnitude of its minimum wraps.
-fn gcd(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
-    let (mut a, mut b) = (kept(a.wrapping_abs()), kept(b.wrapping_abs()));
+/// Greatest common divisor. `wrap` truncates to the element type, in which the magnitude of the minimum is the minimum
+/// itself.
+fn gcd(a: i64, b: i64, wrap: fn(i64) -> i64) -> i64 {
+    let (mut a, mut b) = (wrap(a.wrapping_abs()), wrap(b.wrapping_abs()));
     while a != 0 {
         (a, b) = (b.wrapping_rem(a), a);
     }
     b
 }
 
-fn lcm(a: i64, b: i64, kept: fn(i64) -> i64) -> i64 {
-    match gcd(a, b, kept) {
+fn lcm(a: i64, b: i64, wrap: fn(i64) -> i64) -> i64 {
+    match gcd(a, b, wrap) {
         0 => 0,
         divisor => a.wrapping_div(divisor).wrapping_mul(b).wrapping_abs(),
     }
 }
 
-/// Excludes booleans, for which PyTorch has no kernel.
+/// Computes a function of divisors (greatest common divisor, least common multiple) of integers other than booleans, for which
+/// PyTorch has no kernel.
 fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64, fn(i64) -> i64) -> i64) -> Computed {
     dispatch!(ints, pair.dtype, name, T => Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| {
         T::from_i64(f(a.to_i64(), b.to_i64(), |x| T::from_i64(x).to_i64()))
@@ -255,9 +257,10 @@ fn ldexp(cx: &KernelCx<'_>) -> Computed {
             unary::<T, T>(other, |v: T| T::from_acc(v.acc().exp2()))
         })?,
     };
-    // In PyTorch the base is a number, whose powers are row-major, or a tensor of the dtype of `self`.
-    let of_number = x.dtype() == DType::F32 || x.dtype().is_integral(true);
-    let power = if of_number { power.contiguous()? } else { power };
+    // PyTorch computes `pow(2.0, other)` (contiguous result) for these dtypes, and `pow(tensor(2, dtype), other)` (strides
+    // of `other`) for the rest.
+    let base_is_scalar = x.dtype() == DType::F32 || x.dtype().is_integral(true);
+    let power = if base_is_scalar { power.contiguous()? } else { power };
     // For promotion, a power with an integral exponent counts as a number.
     let both = Promotion::new().tensor(x);
     let whole = other.dtype().is_integral(true);
@@ -314,15 +317,17 @@ fn two_floats(d: OpDef) -> OpDef {
     d.with(ResultShapes::broadcast([0, 1])).with(Sample::tensors(2).broadcast().floats())
 }
 
+/// Name, documentation and kernel of an operator.
 type Named = (&'static str, &'static str, fn(&KernelCx<'_>) -> Computed);
 
-const SAME: &[Named] = &[
+/// Operators whose result has the promoted dtype of two float operands.
+const OF_FLOATS: &[Named] = &[
     ("heaviside", "0 below 0, 1 above, `values` at 0.", heaviside),
     ("nextafter", "The next float after `self` towards `other`.", nextafter),
 ];
 
 fn of_tensors() -> Vec<OpDef> {
-    let mut defs: Vec<OpDef> = computing!(SAME.2)
+    let mut defs: Vec<OpDef> = computing!(OF_FLOATS.2)
         .iter()
         .flat_map(|&(name, doc, f)| {
             op(name, "", doc)
@@ -334,7 +339,8 @@ fn of_tensors() -> Vec<OpDef> {
                 .one(f)
         })
         .collect();
-    // Powers of two with integral exponents are f32, so the dtype is unknown.
+    // A power with an integral exponent is f32 and promotes as a number would, so the dtype also depends on the category of
+    // `self`: it is left unknown.
     let floating = || {
         Dtype::from(|cx| match cx.dtype(1)?.is_integral(true) {
             true => None,

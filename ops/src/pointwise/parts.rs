@@ -27,7 +27,7 @@ fn views() -> impl Iterator<Item = OpDef> {
     ["aten::conj", "aten::_conj"].into_iter().map(|name| {
         let sample = Sample::tensors(1).rank(2, 2).not_differentiable().dtypes(&[DType::C64, DType::C128]);
         let doc = Doc("The complex conjugate; a real tensor is returned unchanged.");
-        let sizes = ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)));
+        let sizes = ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.dims_or_fresh(0)?)));
         let def = OpDef::named(name).with(doc).with(sizes).with(Dtype::same_as(0));
         def.with(sample).with(kernel(|cx| {
             let result = conj(cx, cx.tensor(0)?)?;

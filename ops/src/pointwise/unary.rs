@@ -15,7 +15,7 @@ use flambeau_tensor::promote::to_float;
 use flambeau_tensor::{Category, Complex, DType, Element, Tensor, TensorError, dispatch};
 
 /// A function of a tensor that follows the output hint, except for its dtype, which the function determines.
-type Plain = fn(&Tensor, OutputHint<'_>) -> Result<Tensor, TensorError>;
+type UnaryFn = fn(&Tensor, OutputHint<'_>) -> Result<Tensor, TensorError>;
 
 /// Applies a formula on floats; integers are converted.
 fn on_floats<F: Formula<1>>(f: F, x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
@@ -67,13 +67,13 @@ impl<T: Float, F: TableFormula> Map<T, T> for PiecewiseMap<T::Acc, F> {
 
 formulas! {
     fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_complex(This, x, hint);
-    exp(x) = x.exp(), near PlainPower y = y.exp_plain(), complex z = from_polar(in_type::<T>(c(z.re.exp())).re, z.im);
+    exp(x) = x.exp(), near ExpFast y = y.exp_fast(), complex z = from_polar(in_type::<T>(c(z.re.exp())).re, z.im);
     exp2(x) = x.exp2(), complex z = complex::exp(in_type::<T>(z * std::f64::consts::LN_2));
     expm1(x) = x.expm1(), complex z = {
         let (half, size) = ((z.im / 2.0).sin(), in_type::<T>(Complex::new(z.re.exp(), z.re.exp_m1())));
         Complex::new(size.im * z.im.cos() - 2.0 * half * half, size.re * z.im.sin())
     };
-    log(x) = x.ln(), near PlainArgument y = y.ln_plain(), complex z = complex::ln(z);
+    log(x) = x.ln(), near LnFast y = y.ln_fast(), complex z = complex::ln(z);
     log1p(x) = x.ln_1p(), complex z = {
         // The quotient restores the precision lost by adding one.
         let sum = in_type::<T>(z + 1.0);
@@ -83,7 +83,7 @@ formulas! {
     log2(x) = x.log2(), complex z = complex::ln(z) / std::f64::consts::LN_2;
     log10(x) = x.log10(), complex z = complex::ln(z) / std::f64::consts::LN_10;
     tanh(x) = x.tanh(), complex z = complex::tanh(z);
-    sigmoid(x) = x.sigmoid(), near PlainPower y = y.sigmoid_plain(), complex z = quotient(c(1.0), complex::exp(-z) + 1.0);
+    sigmoid(x) = x.sigmoid(), near ExpFast y = y.sigmoid_fast(), complex z = quotient(c(1.0), complex::exp(-z) + 1.0);
     sin(x) = x.sin(), near Near y = y.sin_near(), complex z = complex::sin(z);
     cos(x) = x.cos(), near Near y = y.cos_near(), complex z = complex::cos(z);
     tan(x) = x.tan(), near Near y = y.tan_near(), complex z = complex::tan(z);
@@ -98,7 +98,7 @@ formulas! {
     sqrt(x) = x.sqrt(), complex z = complex::sqrt(z);
     rsqrt(x) = x.rsqrt(), complex z = quotient(c(1.0), complex::sqrt(z));
     reciprocal(x) = n::<A>(1.0) / x, complex z = quotient(c(1.0), z);
-    silu(x) = x * x.sigmoid(), near PlainPower y = y * y.sigmoid_plain(), complex z = quotient(z, complex::exp(-z) + 1.0);
+    silu(x) = x * x.sigmoid(), near ExpFast y = y * y.sigmoid_fast(), complex z = quotient(z, complex::exp(-z) + 1.0);
     sinc(x) = {
         let y = x * n(std::f64::consts::PI);
         if y == n(0.0) { n(1.0) } else { y.sin() / y }
@@ -186,16 +186,19 @@ fn signbit(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
 }
 
 fn isposinf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
-    infinite(x, f64::INFINITY)
+    infinite(x, "isposinf", f64::INFINITY)
 }
 
 fn isneginf(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
-    infinite(x, f64::NEG_INFINITY)
+    infinite(x, "isneginf", f64::NEG_INFINITY)
 }
 
 /// Whether elements are the given infinity; not defined for complex numbers.
-fn infinite(x: &Tensor, which: f64) -> Result<Tensor, TensorError> {
-    dispatch!(carried_real_bool, x.dtype(), "isposinf", T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
+fn infinite(x: &Tensor, name: &'static str, which: f64) -> Result<Tensor, TensorError> {
+    if x.dtype().is_complex() {
+        return Err(TensorError::Value(format!("{name} does not support complex inputs.")));
+    }
+    dispatch!(carried_real_bool, x.dtype(), name, T => unary::<T, bool>(x, move |v: T| v.to_f64() == which))
 }
 
 fn isreal(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
@@ -302,14 +305,14 @@ enum To {
     Angle,
 }
 
-type Row = (&'static str, &'static str, Plain, To, Option<TileOp>);
+type Row = (&'static str, &'static str, UnaryFn, To, Option<TileOp>);
 
 const ROWS: &[Row] = &[
     ("aten::exp", "`e^x`.", exp, To::Float, Some(TileOp::Exp)),
     ("aten::exp2", "`2^x`.", exp2, To::Float, None),
-    ("aten::expm1", "`e^x - 1`, exact near 0.", expm1, To::Float, None),
+    ("aten::expm1", "`e^x - 1`, accurate near 0.", expm1, To::Float, None),
     ("aten::log", "Natural logarithm.", log, To::Float, Some(TileOp::Log)),
-    ("aten::log1p", "Natural logarithm of `1 + x`, exact near 0.", log1p, To::Float, None),
+    ("aten::log1p", "Natural logarithm of `1 + x`, accurate near 0.", log1p, To::Float, None),
     ("aten::log2", "Binary logarithm.", log2, To::Float, None),
     ("aten::log10", "Decimal logarithm.", log10, To::Float, None),
     ("aten::tanh", "Hyperbolic tangent.", tanh, To::Float, Some(TileOp::Tanh)),
@@ -379,7 +382,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Other names of functions.
-const ALIASES: &[(&str, &str, Plain)] = &[
+const ALIASES: &[(&str, &str, UnaryFn)] = &[
     ("aten::arcsin", "Arc sine.", asin),
     ("aten::arccos", "Arc cosine.", acos),
     ("aten::arctan", "Arc tangent.", atan),
@@ -390,8 +393,8 @@ const ALIASES: &[(&str, &str, Plain)] = &[
     ("aten::special_erfc", "`1 - erf(x)`.", erfc),
     ("aten::special_expit", "`1 / (1 + e^-x)`.", sigmoid),
     ("aten::special_exp2", "`2^x`.", exp2),
-    ("aten::special_expm1", "`e^x - 1`, exact near 0.", expm1),
-    ("aten::special_log1p", "Natural logarithm of `1 + x`, exact near 0.", log1p),
+    ("aten::special_expm1", "`e^x - 1`, accurate near 0.", expm1),
+    ("aten::special_log1p", "Natural logarithm of `1 + x`, accurate near 0.", log1p),
     ("aten::special_gammaln", "Logarithm of the magnitude of the gamma function.", lgamma),
     ("aten::special_digamma", "Derivative of the logarithm of the gamma function.", digamma),
     ("aten::special_psi", "Derivative of the logarithm of the gamma function.", digamma),

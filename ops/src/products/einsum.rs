@@ -365,7 +365,7 @@ fn named(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 fn contracted_sizes(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
     let mut kept = Dims::new();
     for (tensor, summed) in [(0, 2), (1, 3)] {
-        let (dims, summed) = (cx.take_dims(tensor)?, cx.known_ints(summed)?);
+        let (dims, summed) = (cx.dims_or_fresh(tensor)?, cx.known_ints(summed)?);
         let summed: Vec<usize> = summed.iter().map(|&d| wrap(d, dims.len())).collect::<Option<_>>()?;
         kept.extend(dims.iter().enumerate().filter(|(i, _)| !summed.contains(i)).map(|(_, d)| *d));
     }

@@ -348,7 +348,7 @@ fn both() -> ResultShapes {
 /// Shape: the broadcast sizes without the dimension in argument 2.
 fn along_summed() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+        let (x, y) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
         let mut dims = broadcast_dims(&[&x, &y], cx.symbols)?;
         let at = cx.axis(2, dims.len())?;
         dims.remove(at);
@@ -359,15 +359,15 @@ fn along_summed() -> ResultShapes {
 /// Shape of a matrix: two sizes, each given as `(operand, dimension)`.
 fn matrix_of(rows: (usize, usize), columns: (usize, usize)) -> ResultShapes {
     ResultShapes::from(move |cx| {
-        let rows = cx.take_dims(rows.0)?.get(rows.1).copied()?;
-        let columns = cx.take_dims(columns.0)?.get(columns.1).copied()?;
+        let rows = cx.dims_or_fresh(rows.0)?.get(rows.1).copied()?;
+        let columns = cx.dims_or_fresh(columns.0)?.get(columns.1).copied()?;
         Some(TensorFact::of_dims([rows, columns]))
     })
 }
 
 /// Shape: all dimensions but the last of both operands, concatenated; a scalar operand multiplies.
 fn inner_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let (mut x, mut y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+    let (mut x, mut y) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
     if !x.is_empty() && !y.is_empty() {
         x.pop();
         y.pop();
@@ -378,7 +378,7 @@ fn inner_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 
 /// Shape: products of sizes, aligned at the last dimension.
 fn kron_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let (x, y) = (cx.take_dims(0)?, cx.take_dims(1)?);
+    let (x, y) = (cx.dims_or_fresh(0)?, cx.dims_or_fresh(1)?);
     let rank = x.len().max(y.len());
     let at = |all: &Dims, i: usize| (i + all.len()).checked_sub(rank).map_or(Dim::Known(1), |i| all[i]);
     Some(TensorFact::of_dims((0..rank).map(|i| cx.symbols.mul(at(&x, i), at(&y, i)))))
@@ -482,7 +482,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let doc = "A power of a square matrix; negative powers are those of its inverse.";
     let power = |d: OpDef| {
         // Inverses are column-major, so the strides are unknown.
-        d.with(ResultShapes::dims(|cx| cx.take_dims(0))).with(Dtype::same_as(0)).with(
+        d.with(ResultShapes::dims(|cx| cx.dims_or_fresh(0))).with(Dtype::same_as(0)).with(
             Sample::args(|g| vec![IValue::Tensor(draw(g, &[3, 3])), IValue::Int(g.int(-2, 4))])
                 .tolerance(1e-3, 1e-3),
         )

@@ -159,7 +159,7 @@ fn corrcoef(cx: &KernelCx<'_>) -> Computed {
 
 /// Shape: a square matrix with one row per variable; a scalar for a vector.
 fn between_rows(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    match cx.take_dims(0)?[..] {
+    match cx.dims_or_fresh(0)?[..] {
         [] | [_] => Some(TensorFact::of_dims([])),
         // A matrix with one row also gives a scalar.
         [Dim::Known(1), _] => Some(TensorFact::of_dims([])),

@@ -154,7 +154,7 @@ fn cumulative(cx: &KernelCx<'_>) -> Computed {
 
 /// Shape for `(self, n, dim, prepend, append)`: the dimension is shorter by `n`.
 fn reduced_dim(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let mut dims = cx.take_dims(0)?;
+    let mut dims = cx.dims_or_fresh(0)?;
     let at = cx.axis(2, dims.len())?;
     // If `n` exceeds the size, the dimension is empty, whatever is prepended or appended.
     dims[at] = match (cx.known_int(1), dims[at], cx.is_none(3)? && cx.is_none(4)?) {
@@ -168,7 +168,7 @@ fn reduced_dim(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 /// above 1 are broadcast, so the shape is unknown.
 fn area_dims(step_by_step: bool) -> ResultShapes {
     ResultShapes::from(move |cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         if !cx.is_number(1) && cx.rank(1)? > 1 {
             return None;
         }

@@ -40,7 +40,7 @@ type Reduction = fn(&Tensor, Option<&[i64]>, bool, Option<DType>) -> Result<Tens
 /// Shape of a reduction over the dimensions in argument 1, where an empty list reduces nothing.
 fn over_named(reduced: ResultShapes) -> ResultShapes {
     ResultShapes::from(move |cx| match cx.ints(1) {
-        Some(dims) if dims.is_empty() => Some(Fact::Tensor(TensorFact::of_dims(cx.take_dims(0)?))),
+        Some(dims) if dims.is_empty() => Some(Fact::Tensor(TensorFact::of_dims(cx.dims_or_fresh(0)?))),
         _ => reduced.result(0, cx),
     })
 }

@@ -249,7 +249,8 @@ pub(super) fn family() -> Vec<OpDef> {
     for (name, rank) in [("atleast_1d", 1usize), ("atleast_2d", 2), ("atleast_3d", 3)] {
         let doc = "The tensor with dimensions of size 1 added, up to one, two or three.";
         let lift = [vector_or_more, matrix_or_more, at_least_3d_sizes][rank - 1];
-        let shape = move || ResultShapes::from(move |cx| Some(TensorFact::of_dims(lift(cx.take_dims(0)?))));
+        let shape =
+            move || ResultShapes::from(move |cx| Some(TensorFact::of_dims(lift(cx.dims_or_fresh(0)?))));
         let facts = |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample(1, vec![]));
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| at_least_rank(cx.tensor(0)?, rank)));
         let facts = |d: OpDef| d.with(tensors(&[&[2, 1], &[3], &[]]));

@@ -114,7 +114,7 @@ fn square(cx: &mut ShapeCx<'_>, length: Dim) -> Dim {
 
 /// `(self, offset, dim1, dim2)`.
 fn embedded_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let mut dims = cx.take_dims(0)?;
+    let mut dims = cx.dims_or_fresh(0)?;
     let length = dims.pop()?;
     let side = square(cx, length);
     let rank = dims.len() + 2;
@@ -127,14 +127,14 @@ fn embedded_dims(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 }
 
 fn flat(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let dims = cx.take_dims(0)?;
+    let dims = cx.dims_or_fresh(0)?;
     let length = cx.symbols.product(&dims);
     let side = square(cx, length);
     Some(TensorFact::of_dims([side, side]))
 }
 
 fn either(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    match cx.take_dims(0)?[..] {
+    match cx.dims_or_fresh(0)?[..] {
         [length] => {
             let side = square(cx, length);
             Some(TensorFact::of_dims([side, side]))

@@ -100,7 +100,7 @@ pub(crate) fn rolled(x: &Tensor, dims: &[i64], shifts: &[i64]) -> Computed {
             return Ok(result);
         }
     }
-    OutputLayout::ByChannels.apply(x, result)
+    OutputLayout::ChannelsLastLike.apply(x, result)
 }
 
 /// `(self, k, dims)`: rotates by quarter turns from the first dimension towards the second.
@@ -184,7 +184,7 @@ fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
 
 /// Shape for `(self, k, dims)`: an odd number of quarter turns exchanges the two dimensions.
 fn rot90_shape(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let mut dims = cx.take_dims(0)?;
+    let mut dims = cx.dims_or_fresh(0)?;
     let (quarters, plane) = (cx.known_int(1), cx.known_ints(2));
     let (Some(quarters), Some(plane)) = (quarters, plane) else {
         return Some(TensorFact::of_dims(cx.fresh_dims(dims.len())));
@@ -199,7 +199,7 @@ fn rot90_shape(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
 
 /// Shape for `(self, repeats, dim, output_size)`: a flattened vector, or a larger dimension.
 fn interleaved(cx: &mut ShapeCx<'_>) -> Option<TensorFact> {
-    let (mut dims, times) = (cx.take_dims(0)?, cx.int(1));
+    let (mut dims, times) = (cx.dims_or_fresh(0)?, cx.int(1));
     let stretch = |size: Dim, cx: &mut ShapeCx<'_>| match times {
         Some(times) if times != Dim::Unknown => cx.symbols.mul(size, times),
         _ => cx.fresh_size(),

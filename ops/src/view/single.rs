@@ -46,13 +46,13 @@ impl Elements {
 
 /// The sizes of operand 0; strides differ.
 fn sizes_only() -> ResultShapes {
-    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.take_dims(0)?)))
+    ResultShapes::from(|cx| Some(TensorFact::of_dims(cx.dims_or_fresh(0)?)))
 }
 
 /// The sizes of operand 0, with an unknown last dimension.
 fn last_unknown() -> ResultShapes {
     ResultShapes::from(|cx| {
-        let mut dims = cx.take_dims(0)?;
+        let mut dims = cx.dims_or_fresh(0)?;
         if let Some(last) = dims.last_mut() {
             *last = cx.fresh_size();
         }
@@ -195,7 +195,7 @@ const ROWS: &[Row] = &[
         names: "aten::expand_as",
         doc: "Broadcast to the size of `other`.",
         run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
-        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -249,7 +249,7 @@ const ROWS: &[Row] = &[
         names: "aten::view_as",
         doc: "A view with the shape of `other`.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
-        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -276,7 +276,7 @@ const ROWS: &[Row] = &[
         names: "aten::reshape_as",
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
-        shape: || ResultShapes::dims(|cx| cx.take_dims(1)),
+        shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
         args: || vec![one_tensor()],
@@ -296,7 +296,7 @@ const ROWS: &[Row] = &[
         run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
         shape: || {
             ResultShapes::from(|cx| {
-                let dims = cx.take_dims(0)?;
+                let dims = cx.dims_or_fresh(0)?;
                 Some(TensorFact::of_dims([cx.symbols.product(&dims)]))
             })
         },
@@ -346,7 +346,7 @@ const ROWS: &[Row] = &[
         run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
         shape: || {
             ResultShapes::from(|cx| {
-                let mut dims = cx.take_dims(0)?;
+                let mut dims = cx.dims_or_fresh(0)?;
                 dims.push(Dim::Known(2));
                 Some(TensorFact::of_dims(dims))
             })
@@ -361,7 +361,7 @@ const ROWS: &[Row] = &[
         run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
         shape: || {
             ResultShapes::from(|cx| {
-                let mut dims = cx.take_dims(0)?;
+                let mut dims = cx.dims_or_fresh(0)?;
                 dims.pop()?;
                 Some(TensorFact::of_dims(dims))
             })

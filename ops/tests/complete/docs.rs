@@ -10,7 +10,7 @@ const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/ops.md");
 const HEAD: &str = "\
 # Operators
 
-Written from the registry; `FLAMBEAU_BLESS=1 cargo test -p flambeau-ops --test complete` rewrites it.
+Generated from the registry by `FLAMBEAU_BLESS=1 cargo test -p flambeau-ops --test complete`.
 
 Every operator that TorchScript registers is declared, so programs that name it compile, print and can be analysed. The
 operators below can also be run. Of an operator with several overloads, those that can be run are listed (`·` is the one

@@ -1,7 +1,7 @@
 //! A growing group: its inputs and outputs, updated incrementally when a node joins or leaves.
 //!
-//! Adding or removing a node costs O(its operands and captures + uses of its results), independent of the size of the
-//! group.
+//! Adding or removing a node costs O(its operands and captures + uses of its results + uses of those operands and captures
+//! that nodes of the group define), independent of the number of nodes in the group.
 
 use super::{Bounds, ExternalFacts, SmallNodes};
 use flambeau_analysis::alias::MoveBounds;

@@ -2,7 +2,7 @@
 //!
 //! A node whose operands are all constants is evaluated if it is deterministic and free of effects, the memory involved
 //! has no writers, and no mutable result escapes the graph (a caller could change the constant). A branch with a known
-//! condition is replaced by the block taken. Equal results of both blocks are used directly. A loop with zero
+//! condition is replaced by the block taken. A type test is decided by the static type of a number, string or tensor. Equal results of both blocks are used directly. A loop with zero
 //! iterations is replaced by its initial values, and a loop-carried value that never changes by its initial value.
 //!
 //! One walk in program order plans all edits on the unchanged graph, with side tables of constants and equalities found
@@ -19,7 +19,9 @@ use crate::pipeline::{Configure, PassOptions};
 use crate::schedule::Schedule;
 use flambeau_analysis::AliasDb;
 use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
-use flambeau_ir::{At, BlockId, Editor, Effects, Fault, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_ir::attr::names;
+use flambeau_ir::types::{NoClasses, TypeKind, is_subtype};
+use flambeau_ir::{At, Attr, BlockId, Editor, Effects, Fault, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -252,6 +254,10 @@ impl Search<'_> {
                 }
             },
             Some(Prim::Loop) => self.visit_loop(node, stack),
+            Some(Prim::Isinstance) if let Some(answer) = static_type_test(g, node) => {
+                self.known.insert(g.result(node, 0), IValue::Bool(answer));
+                self.edits.push(Edit::Fold(node, vec![(IValue::Bool(answer), Type::BOOL)]));
+            }
             _ if g.block_count(node) > 0 => stack.extend(g.blocks(node).rev().map(|b| self.first(b))),
             _ => return self.fold(node),
         }
@@ -374,6 +380,29 @@ impl Search<'_> {
         }
         self.edits.push(Edit::Fold(node, typed));
         Ok(())
+    }
+}
+
+/// Returns the result of a type test if it is that of all values of the operand's static type: a number, a string, or a
+/// tensor of a known dtype, which is not absent. A cast of such a value does not change it.
+fn static_type_test(g: &Graph, node: NodeId) -> Option<bool> {
+    let Some(Attr::Types(tested)) = g.attr(node, names::types()) else { return None };
+    let mut value = g.operand(node, 0);
+    loop {
+        let is_decided = match g.ty(value).kind() {
+            TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::Str => true,
+            TypeKind::Tensor(facts) => facts.dtype.is_some() && !facts.undefined,
+            _ => false,
+        };
+        if is_decided {
+            let ty = g.ty(value).erase_shapes();
+            return Some(tested.iter().any(|t| is_subtype(ty, t.erase_shapes(), &NoClasses)));
+        }
+        let def = g.def(value);
+        if !g.is_prim(def, Prim::UncheckedCast) {
+            return None;
+        }
+        value = g.operand(def, 0);
     }
 }
 

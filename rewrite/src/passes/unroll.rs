@@ -5,7 +5,7 @@
 //! loop around an unrolled one is usually too large itself. The original iteration number is computed from that of the
 //! unrolled loop, only if it is used.
 //!
-//! With the option `profiled`, a loop whose trip count is not known but was the same in all profiled runs (attribute
+//! With the option `profiled`, a loop whose trip count is not known but had the same average in all profiled runs (attribute
 //! `trip_count`) gets two versions: under the condition that the trip count is that number, the unrolled body, else the
 //! loop.
 
@@ -181,7 +181,7 @@ fn write_out(editor: &mut Editor<'_>, view: LoopView, trips: u64) {
     editor.replace_node(node, &carried);
 }
 
-/// Returns the number of iterations that all profiled runs had, if the unrolled body stays small.
+/// Returns the average number of iterations that all profiled runs had, if the unrolled body stays small.
 fn profiled_trips(g: &Graph, view: LoopView) -> Option<u64> {
     let trips = u64::try_from(g.attr(view.node(), names::trip_count())?.as_int()?).ok()?;
     let size = trips.saturating_mul(body_size(g, view.body(g)) as u64);

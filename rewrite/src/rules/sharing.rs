@@ -72,7 +72,7 @@ impl<'a> Sharing<'a> {
         self.forget(planned);
         let memory = ResultMemory::of(self.graph.registry(), op, 0, ty);
         let shared = operands.iter().enumerate().filter(|&(i, _)| memory.may_be_operand(i));
-        let own = Bases::from_iter(memory.may_be_new().then_some(planned));
+        let own = Bases::from_iter(memory.may_not_be_an_operand().then_some(planned));
         let bases = shared.map(|(_, &operand)| self.bases(operand)).try_fold(own, |mut bases, more| {
             more?.into_iter().for_each(|base| add(&mut bases, base));
             Some(bases)
@@ -123,7 +123,7 @@ impl<'a> Sharing<'a> {
             let sources = selected_from(g, v);
             if sources.is_empty() {
                 let (def, memory) = (g.def(v), memory_of(g, v));
-                if memory.may_be_new() {
+                if memory.may_not_be_an_operand() {
                     add(&mut found, p);
                 }
                 let shared = g.operands(def).enumerate().filter(|&(i, _)| memory.may_be_operand(i));
@@ -149,24 +149,24 @@ impl<'a> Sharing<'a> {
         }
         let (Some(was), Some(is)) = (self.bases(Planned::Value(old)), self.bases(new)) else { return false };
         let own = Planned::Value(old);
-        let moving = self.exposure_of_name(old, None).union(self.joined_by(own));
+        let moving = self.exposure_by_uses(old, None).union(self.joined_by(own));
         let may_join = is
             .iter()
             .filter(|&&b| b != own && !was.contains(&b))
             .all(|&b| moving.may_change_sharing(self.exposure_of_memory(b)));
-        let may_leave = was
+        let may_separate = was
             .iter()
             .filter(|&&b| b != own && !is.contains(&b))
             .all(|&b| moving.may_change_sharing(self.exposure_without(b, old)));
-        let leaves = self.object_leaves(own);
-        if !may_join || !may_leave || leaves && !self.is_distinct_object(old, new) {
+        let object_escapes = self.object_escapes(own);
+        if !may_join || !may_separate || object_escapes && !self.is_distinct_object(old, new) {
             return false;
         }
         for &base in &is {
             let joined = self.exposure_of_base.entry(base).or_default();
             *joined = joined.union(moving);
         }
-        if leaves {
+        if object_escapes {
             self.escaping.insert(new);
         }
         self.replacement_of.insert(old, (new, is));
@@ -189,15 +189,15 @@ impl<'a> Sharing<'a> {
     /// The exposure of a base apart from its use by the node that computes `user`.
     fn exposure_without(&self, base: Planned, user: ValueId) -> Exposure {
         let own = match base {
-            Planned::Value(v) => self.exposure_of_name(v, Some(self.graph.def(user))),
+            Planned::Value(v) => self.exposure_by_uses(v, Some(self.graph.def(user))),
             Planned::New(..) => Exposure::default(),
         };
         own.union(self.joined_by(base))
     }
 
-    /// The exposure of the results of a node through this value: if every use reads it only, the memory does not reach
-    /// the caller by this value, although a value that it shares memory with may. Uses by `except` do not count.
-    fn exposure_of_name(&self, value: ValueId, except: Option<NodeId>) -> Exposure {
+    /// The exposure of a value's memory by the uses of this value, without those by the node `except`. If all of them only read,
+    /// the memory does not reach the caller by this value, although it may by a value that shares the memory.
+    fn exposure_by_uses(&self, value: ValueId, except: Option<NodeId>) -> Exposure {
         let all = self.db.exposure(value);
         let may_drop = all.is_outside()
             && self.comes_from_operands(self.graph.def(value))
@@ -214,16 +214,16 @@ impl<'a> Sharing<'a> {
         g.effects(node).is_pure() && !returned.any(from_outside)
     }
 
-    /// Whether `new` is another object than any that leaves the graph, so that `old`, which leaves it, may become
+    /// Whether `new` is another object than any that escapes from the graph, so that `old`, which escapes, may become
     /// `new`. The caller could otherwise change the metadata of two results at once.
     fn is_distinct_object(&self, old: ValueId, new: Planned) -> bool {
         // An operator that may return its operand already makes one object of both, under the rule's condition.
         let g = self.graph;
-        memory_of(g, old) == ResultMemory::Either || !self.object_leaves(new)
+        memory_of(g, old) == ResultMemory::Either || !self.object_escapes(new)
     }
 
     /// Whether the object that a value is, not only its memory, reaches the caller.
-    fn object_leaves(&self, value: Planned) -> bool {
+    fn object_escapes(&self, value: Planned) -> bool {
         if self.escaping.contains(&value) {
             return true;
         }
@@ -235,7 +235,8 @@ impl<'a> Sharing<'a> {
     fn is_new_object(&self, value: ValueId) -> bool {
         let g = self.graph;
         let op = g.op(g.def(value));
-        op.row().is_some() && matches!(memory_of(g, value), ResultMemory::New | ResultMemory::View(_))
+        op.row().is_some()
+            && matches!(memory_of(g, value), ResultMemory::NotAnOperand | ResultMemory::View(_))
     }
 
     /// Whether a use may return or store the object itself, rather than read it or create a view of it.
@@ -245,7 +246,7 @@ impl<'a> Sharing<'a> {
             g.op(user).row().is_some()
                 && !memory::is_opaque(g, user)
                 && g.results(user)
-                    .all(|r| matches!(memory_of(g, r), ResultMemory::New | ResultMemory::View(_)))
+                    .all(|r| matches!(memory_of(g, r), ResultMemory::NotAnOperand | ResultMemory::View(_)))
         };
         g.uses(value).take(MAX_USES).any(|u| !reads(u.user)) || g.uses(value).nth(MAX_USES).is_some()
     }
@@ -254,8 +255,8 @@ impl<'a> Sharing<'a> {
 /// The memory that the result of an operator may be or hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResultMemory {
-    /// Memory that the operator allocates, or memory from outside of the graph.
-    New,
+    /// Memory of no operand: the operator allocates it, or it comes from outside of the graph.
+    NotAnOperand,
     /// The memory of the operands with these positions (as bits); for rows under a new tensor object.
     View(u64),
     /// An operand itself, a view of its memory, or a copy; or a new container of operands.
@@ -278,22 +279,24 @@ impl ResultMemory {
                 M::Same | M::Continue | M::AnyOperand | M::Construct | M::Extract | M::Subgraph => {
                     ResultMemory::Either
                 }
-                M::Nothing | M::Fresh | M::Object | M::Constant | M::Blocks => ResultMemory::New,
+                M::Nothing | M::Fresh | M::Object | M::Constant | M::Blocks => ResultMemory::NotAnOperand,
                 // The alias analysis regards this memory as reachable from outside.
-                M::Wildcard | M::Attribute | M::Store | M::Call | M::Host | M::Task => ResultMemory::New,
-                M::Wait | M::SetAttr | M::Captures => ResultMemory::New,
+                M::Wildcard | M::Attribute | M::Store | M::Call | M::Host | M::Task => {
+                    ResultMemory::NotAnOperand
+                }
+                M::Wait | M::SetAttr | M::Captures => ResultMemory::NotAnOperand,
             },
-            OpKind::Row(_) | OpKind::Unknown(_) => ResultMemory::New,
+            OpKind::Row(_) | OpKind::Unknown(_) => ResultMemory::NotAnOperand,
         }
     }
 
-    fn may_be_new(self) -> bool {
+    fn may_not_be_an_operand(self) -> bool {
         !matches!(self, ResultMemory::View(_))
     }
 
     fn may_be_operand(self, index: usize) -> bool {
         match self {
-            ResultMemory::New => false,
+            ResultMemory::NotAnOperand => false,
             ResultMemory::View(operands) => index < 64 && operands >> index & 1 == 1,
             ResultMemory::Either => true,
         }

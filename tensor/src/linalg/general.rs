@@ -9,7 +9,7 @@ use super::balance::Balanced;
 use super::field::{Field, Matrix};
 use super::kernels::{reflect_columns, reflect_rows};
 use super::qr::reflector;
-use super::rotate::{keeping_sign, mostly_positive};
+use super::rotate::{keeping_sign, lartg_classic};
 use super::schur::Schur;
 
 type C = Complex<f64>;
@@ -69,7 +69,7 @@ fn normalize_phase(m: &mut Matrix<C>, column: usize, precision: f64) {
     let largest = (1..m.rows)
         .fold(0, |best, i| if m[(i, column)].square() > m[(best, column)].square() { i } else { best });
     let z = m[(largest, column)];
-    let rotation = if precision > f64::EPSILON { keeping_sign } else { mostly_positive };
+    let rotation = if precision > f64::EPSILON { keeping_sign } else { lartg_classic };
     let (cos, sin, _) = rotation(z.re, z.im);
     for i in 0..m.rows {
         m[(i, column)] *= C::new(cos, -sin);

@@ -131,7 +131,7 @@ pub(super) fn reflect_columns<F: Field>(
     for start in rows.clone().step_by(WIDTH) {
         let part = start..rows.end.min(start + WIDTH);
         let sums = &mut sums[..part.len()];
-        products(m, part.clone(), at, v, sums);
+        hemv(m, part.clone(), at, v, sums);
         for (i, sum) in part.zip(&*sums) {
             simd::run(SubtractConjugates { to: &mut m.row_mut(i)[cols.clone()], factor: *sum * factor, v });
         }
@@ -156,8 +156,9 @@ impl<F: Field> Multiversioned for SubtractConjugates<'_, F> {
     }
 }
 
-/// Computes the products of some rows, from column `at` on, with `v`.
-pub(super) fn products<F: Field>(m: &Matrix<F>, rows: Range<usize>, at: usize, v: &[F], to: &mut [F]) {
+/// Computes the part of a matrix-vector product, as BLAS `hemv` with both triangles stored: the products of `rows`, from
+/// column `at` on, with `v`.
+pub(super) fn hemv<F: Field>(m: &Matrix<F>, rows: Range<usize>, at: usize, v: &[F], to: &mut [F]) {
     let row = |i: usize| &m.row(i)[at..at + v.len()];
     let (groups, rest) = to.as_chunks_mut::<ROWS>();
     let mut i = rows.start;
@@ -203,15 +204,15 @@ impl Multiversioned for Rotate<'_> {
     }
 }
 
-/// Subtracts `v w* + w v*` from the rows and columns from `at` on.
-pub(super) fn subtract_both<F: Field>(m: &mut Matrix<F>, at: usize, v: &[F], w: &[F]) {
+/// Subtracts `v w* + w v*` from the rows and columns from `at` on (BLAS `her2` on both triangles).
+pub(super) fn rank_two_update<F: Field>(m: &mut Matrix<F>, at: usize, v: &[F], w: &[F]) {
     for (i, (p, q)) in v.iter().zip(w).enumerate() {
         let to = &mut m.row_mut(at + i)[at..at + v.len()];
-        simd::run(SubtractBoth { to, v, w, p: *p, q: *q });
+        simd::run(RankTwoUpdate { to, v, w, p: *p, q: *q });
     }
 }
 
-struct SubtractBoth<'a, F> {
+struct RankTwoUpdate<'a, F> {
     to: &'a mut [F],
     v: &'a [F],
     w: &'a [F],
@@ -220,7 +221,7 @@ struct SubtractBoth<'a, F> {
     q: F,
 }
 
-impl<F: Field> Multiversioned for SubtractBoth<'_, F> {
+impl<F: Field> Multiversioned for RankTwoUpdate<'_, F> {
     type Output = ();
     const SETS: InstructionSets = InstructionSets::Two;
 

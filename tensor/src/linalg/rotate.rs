@@ -19,8 +19,9 @@ pub(super) fn keeping_sign(f: f64, g: f64) -> Rotation {
     (f / r, g / r, r)
 }
 
-/// Returns the rotation with non-negative `r`, unless `|f| > |g|`: then the one with a non-negative cosine.
-pub(super) fn mostly_positive(f: f64, g: f64) -> Rotation {
+/// Returns the rotation of `lartg` before LAPACK 3.10: if `|f| > |g|`, the cosine is positive, else `r` is (`r = g` for
+/// `f = 0`).
+pub(super) fn lartg_classic(f: f64, g: f64) -> Rotation {
     if g == 0.0 {
         return (1.0, 0.0, f);
     }

@@ -6,16 +6,17 @@
 //! order 26 on, LAPACK uses divide and conquer, which is not implemented here; there the phases may differ.
 
 use super::field::{Field, Matrix};
-use super::kernels::{products, reflect_rows, rotate, subtract_both};
+use super::kernels::{hemv, rank_two_update, reflect_rows, rotate};
 use super::qr::reflector;
-use super::rotate::{mostly_positive, scaling};
+use super::rotate::{lartg_classic, scaling};
 
 /// Maximum number of steps per eigenvalue.
 const STEPS: usize = 30;
 
-/// Returns the eigenvalues in increasing order and the eigenvectors (columns) of the Hermitian matrix given by its
-/// lower triangle, or with `upper` by its upper one. `precision` is the unit roundoff to stop at. Returns `None` if the
-/// iteration does not converge.
+/// Returns the eigenvalues in increasing order and the eigenvectors (columns) of a Hermitian matrix, of which only the
+/// lower triangle is read (with `upper`, the upper one). The iteration regards an off-diagonal element as zero if it is
+/// within `precision`, the unit roundoff, of its neighbors on the diagonal. Returns `None` if the iteration does not
+/// converge.
 pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec<f64>, Matrix<F>)> {
     let n = a.rows;
     let at = |i: usize| if upper { n - 1 - i } else { i };
@@ -27,15 +28,15 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
     });
     let by = scaling(h.data.iter().fold(0.0, |m: f64, x| m.max(x.size1())));
     h = h.scaled(F::real(by));
-    let (mut diagonal, mut off_diagonal_index, reflections) = tridiagonal(h);
+    let (mut diagonal, mut off_diagonal, reflections) = tridiagonal(h);
     if upper {
         diagonal.reverse();
-        off_diagonal_index.reverse();
+        off_diagonal.reverse();
     }
     let mut vectors = Matrix::identity(n, n);
     Tridiagonal {
         diagonal: &mut diagonal,
-        off_diagonal_index: &mut off_diagonal_index,
+        off_diagonal: &mut off_diagonal,
         vectors: &mut vectors,
         precision,
     }
@@ -55,36 +56,37 @@ pub fn eigh<F: Field>(a: &Matrix<F>, upper: bool, precision: f64) -> Option<(Vec
 #[expect(clippy::type_complexity, reason = "three parts of one reduction, taken apart at once")]
 fn tridiagonal<F: Field>(mut h: Matrix<F>) -> (Vec<f64>, Vec<f64>, Vec<(F, Vec<F>)>) {
     let n = h.rows;
-    let (mut off_diagonal_index, mut reflections) = (Vec::new(), Vec::new());
+    let (mut off_diagonal, mut reflections) = (Vec::new(), Vec::new());
     for step in 0..n.saturating_sub(1) {
         let from = step + 1;
         let below = (from + 1..n).map(|i| h[(i, step)].square()).sum::<f64>().sqrt();
         let (beta, tau, divisor) = reflector(h[(from, step)], below);
         let mut v: Vec<F> = (from..n).map(|i| h[(i, step)] / divisor).collect();
         v[0] = F::ONE;
-        off_diagonal_index.push(beta);
-        // `x = A v`, and `A - v w* - w v*` with `w = tau x - |tau|²/2 (v* x) v` is the matrix between the reflections.
+        off_diagonal.push(beta);
+        // `H* A H` of the reflection `H = I - tau v v*` equals the rank-2 update `A - v w* - w v*`, where `x = A v` and
+        // `w = tau x - |tau|²/2 (v* x) v`.
         let mut x = vec![F::ZERO; n - from];
-        products(&h, from..n, from, &v, &mut x);
+        hemv(&h, from..n, from, &v, &mut x);
         let dot = v.iter().zip(&x).fold(F::ZERO, |sum, (v, x)| sum + v.conj() * *x);
         let half = dot.scale(0.5 * tau.square());
         let w: Vec<F> = x.iter().zip(&v).map(|(x, v)| tau * *x - half * *v).collect();
-        subtract_both(&mut h, from, &v, &w);
+        rank_two_update(&mut h, from, &v, &w);
         reflections.push((tau, v));
     }
-    ((0..n).map(|i| h[(i, i)].re()).collect(), off_diagonal_index, reflections)
+    ((0..n).map(|i| h[(i, i)].re()).collect(), off_diagonal, reflections)
 }
 
 /// A tridiagonal matrix that is being made diagonal; eigenvectors are rows.
 struct Tridiagonal<'a> {
     diagonal: &'a mut [f64],
-    off_diagonal_index: &'a mut [f64],
+    off_diagonal: &'a mut [f64],
     vectors: &'a mut Matrix<f64>,
     precision: f64,
 }
 
-/// A block traversed from `from` to `to`, the end with the larger eigenvalue: downwards by QL steps, upwards by QR
-/// steps.
+/// The traversal of a block from row `from` to row `to`, whose diagonal element has the larger magnitude of the two:
+/// downwards by QL steps, upwards by QR steps.
 #[derive(Clone, Copy)]
 struct Walk {
     from: usize,
@@ -116,7 +118,7 @@ impl Tridiagonal<'_> {
         while start < n {
             let end = (start..n - 1).find(|&i| self.splits(i)).unwrap_or(n - 1);
             if end + 1 < n {
-                self.off_diagonal_index[end] = 0.0;
+                self.off_diagonal[end] = 0.0;
             }
             let down = self.diagonal[end].abs() >= self.diagonal[start].abs();
             let (from, to) = if down { (start, end) } else { (end, start) };
@@ -129,7 +131,7 @@ impl Tridiagonal<'_> {
     /// Returns whether the off-diagonal element between rows `i` and `i + 1` is negligible.
     fn splits(&self, i: usize) -> bool {
         let product = self.diagonal[i].abs().sqrt() * self.diagonal[i + 1].abs().sqrt();
-        self.off_diagonal_index[i] == 0.0 || self.off_diagonal_index[i].abs() <= product * self.precision
+        self.off_diagonal[i] == 0.0 || self.off_diagonal[i].abs() <= product * self.precision
     }
 
     /// Isolates the eigenvalues of a block one after the other.
@@ -142,10 +144,10 @@ impl Tridiagonal<'_> {
             let converged = (0..length).find(|&i| {
                 let (p, q) = (walk.ahead(at, i), walk.ahead(at, i + 1));
                 let bound = small * self.diagonal[p].abs() * self.diagonal[q].abs() + f64::MIN_POSITIVE;
-                self.off_diagonal_index[walk.off_diagonal_index(p)].powi(2) <= bound
+                self.off_diagonal[walk.off_diagonal_index(p)].powi(2) <= bound
             });
             if let Some(i) = converged {
-                self.off_diagonal_index[walk.off_diagonal_index(walk.ahead(at, i))] = 0.0;
+                self.off_diagonal[walk.off_diagonal_index(walk.ahead(at, i))] = 0.0;
             }
             let done = match converged.unwrap_or(length) {
                 0 => 1,
@@ -170,28 +172,27 @@ impl Tridiagonal<'_> {
     /// Computes both eigenvalues of the two rows from `at` on.
     fn pair(&mut self, walk: Walk, at: usize) {
         let low = walk.off_diagonal_index(at);
-        let of = Pair::of(self.diagonal[low], self.off_diagonal_index[low], self.diagonal[low + 1]);
+        let of = Pair::of(self.diagonal[low], self.off_diagonal[low], self.diagonal[low + 1]);
         rotate(self.vectors, low, low + 1, of.cos, of.sin);
-        (self.diagonal[low], self.off_diagonal_index[low], self.diagonal[low + 1]) =
-            (of.larger, 0.0, of.smaller);
+        (self.diagonal[low], self.off_diagonal[low], self.diagonal[low + 1]) = (of.larger, 0.0, of.smaller);
     }
 
     /// Runs one implicit step from the position `far` after `at` back to `at`.
     fn step(&mut self, walk: Walk, at: usize, far: usize) {
         let p = self.diagonal[at];
-        let e = self.off_diagonal_index[walk.off_diagonal_index(at)];
+        let e = self.off_diagonal[walk.off_diagonal_index(at)];
         let slope = (self.diagonal[walk.ahead(at, 1)] - p) / (2.0 * e);
         let shift = e / (slope + slope.hypot(1.0).copysign(slope));
         let mut g = self.diagonal[walk.ahead(at, far)] - p + shift;
         let (mut s, mut c, mut p) = (1.0, 1.0, 0.0);
         for i in (0..far).rev() {
             let (near, next) = (walk.ahead(at, i), walk.ahead(at, i + 1));
-            let e = self.off_diagonal_index[walk.off_diagonal_index(near)];
+            let e = self.off_diagonal[walk.off_diagonal_index(near)];
             let (f, b) = (s * e, c * e);
             let r;
-            (c, s, r) = mostly_positive(g, f);
+            (c, s, r) = lartg_classic(g, f);
             if i + 1 < far {
-                self.off_diagonal_index[walk.off_diagonal_index(next)] = r;
+                self.off_diagonal[walk.off_diagonal_index(next)] = r;
             }
             g = self.diagonal[next] - p;
             let r = (self.diagonal[near] - g) * s + 2.0 * c * b;
@@ -201,7 +202,7 @@ impl Tridiagonal<'_> {
             rotate(self.vectors, next, near, c, s);
         }
         self.diagonal[at] -= p;
-        self.off_diagonal_index[walk.off_diagonal_index(at)] = g;
+        self.off_diagonal[walk.off_diagonal_index(at)] = g;
     }
 }
 

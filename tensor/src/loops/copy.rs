@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 
-use super::drive::{Segments, Walk};
+use super::drive::{PlanTraversal, Segments};
 use super::pack::Pack;
 use super::plan::LoopPlan;
 use super::pointwise::flat;
@@ -124,12 +124,16 @@ fn copy_elements(
     let mut plan = LoopPlan::new(layout.sizes().into(), &[source]);
     plan.insert_first(layout);
     plan.coalesce();
-    let walk = Walk::new(&plan, smallvec![to_size, from_size]);
-    if plan.sizes.len() >= 2 && walk.row_step(0) == 1 && walk.row_step(1) != 1 && plan.strides[1][1] == 1 {
+    let traversal = PlanTraversal::new(&plan, smallvec![to_size, from_size]);
+    if plan.sizes.len() >= 2
+        && traversal.row_step(0) == 1
+        && traversal.row_step(1) != 1
+        && plan.strides[1][1] == 1
+    {
         let tiles = plan.sizes[1..].iter().product::<i64>() as usize / plan.sizes[1] as usize
             * (plan.sizes[1] as usize).div_ceil(TILE);
         let tiled = Tiles {
-            walk,
+            traversal,
             target,
             from,
             pack,
@@ -144,11 +148,12 @@ fn copy_elements(
     }
     let segments = Segments::of(&plan);
     threads::split(segments.count, segments.grain, |part| {
-        segments.walk(&walk, part, |rows, segment| {
-            let [to, from_at] = [0, 1].map(|k| rows[k] + walk.row_step(k) * segment.start * walk.size(k));
-            let line = Line::new(from, from_at, walk.form(1, segment.len()));
+        segments.for_each(&traversal, part, |rows, segment| {
+            let [to, from_at] =
+                [0, 1].map(|k| rows[k] + traversal.row_step(k) * segment.start * traversal.size(k));
+            let line = Line::new(from, from_at, traversal.form(1, segment.len()));
             // SAFETY: aliasing: parts of a split are disjoint, and a part visits each of its rows once.
-            pack.copy(line, unsafe { target.line(to, walk.form(0, segment.len())) });
+            pack.copy(line, unsafe { target.line(to, traversal.form(0, segment.len())) });
         });
     });
     Ok(())
@@ -163,8 +168,8 @@ const CLOSE: usize = 512;
 
 /// Matrices that are transposed by square tiles: the target's rows are the input's columns.
 struct Tiles<'a> {
-    /// The walk over the target and the input.
-    walk: Walk<'a>,
+    /// The traversal of the target and the input.
+    traversal: PlanTraversal<'a>,
     target: &'a SharedTarget<'a>,
     from: &'a [u8],
     pack: Pack,
@@ -190,28 +195,28 @@ impl Tiles<'_> {
     unsafe fn copy(&self, part: Range<usize>) {
         /// One more than a tile's side, so that columns of the buffer do not fall into one cache set either.
         const LINE: usize = TILE + 1;
-        let Tiles { walk, pack, .. } = self;
-        let (width, height) = (walk.plan.sizes[0] as usize, walk.plan.sizes[1] as usize);
+        let Tiles { traversal, pack, .. } = self;
+        let (width, height) = (traversal.plan.sizes[0] as usize, traversal.plan.sizes[1] as usize);
         let per_matrix = height.div_ceil(TILE);
         let size = pack.target_size();
         let mut array = [const { MaybeUninit::<u128>::uninit() }; TILE * LINE];
         // Elements that need no conversion, from lines that are close together, need no buffer.
-        let apart = walk.row_step(1);
+        let apart = traversal.row_step(1);
         let direct = !self.converts && apart.saturating_mul(pack.source_size()) <= CLOSE;
         let buffered = if direct { 0 } else { width.min(TILE) * LINE * size };
         let buffer = Buffer::of(&mut array).into_zeroed(buffered);
-        let mut position = walk.at(part.start / per_matrix * height);
+        let mut position = traversal.at(part.start / per_matrix * height);
         for tile in part.clone() {
             let j = tile % per_matrix * TILE;
             if j == 0 && tile > part.start {
-                position = walk.at(tile / per_matrix * height);
+                position = traversal.at(tile / per_matrix * height);
             }
             let lines = TILE.min(height - j);
             for i in (0..width).step_by(TILE) {
                 let n = TILE.min(width - i);
                 let [to, at] = [0, 1].map(|k| {
-                    let stride = walk.plan.strides[k][1] as usize;
-                    position.at[k] + (i * walk.row_step(k) + j * stride) * walk.size(k)
+                    let stride = traversal.plan.strides[k][1] as usize;
+                    position.at[k] + (i * traversal.row_step(k) + j * stride) * traversal.size(k)
                 });
                 let from = if direct {
                     TileLines { bytes: self.from, at, line: apart }
@@ -238,7 +243,7 @@ impl Tiles<'_> {
     /// No other thread accesses the tile's elements of the target during the call.
     unsafe fn transpose(&self, from: TileLines<'_>, n: usize, to: usize, lines: usize) {
         let TileLines { bytes, at, line } = from;
-        let (size, row) = (self.pack.target_size(), self.walk.plan.strides[0][1] as usize);
+        let (size, row) = (self.pack.target_size(), self.traversal.plan.strides[0][1] as usize);
         // Each line is written to all rows of the result at once.
         let by_lines = size == size_of::<f32>() && row.saturating_mul(size) <= CLOSE;
         if by_lines && lines.is_multiple_of(SQUARE) && n.is_multiple_of(SQUARE) {

@@ -99,7 +99,8 @@ enum Source<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Makes an input of elements of `dtype`, from the first to the furthest; kernels read blocks of `block`.
+    /// Makes an input of elements of `dtype`. `bytes` range from the first element to the one with the largest offset;
+    /// kernels read blocks of `block`.
     pub(super) fn new(bytes: &'a [u8], dtype: DType, block: DType) -> Result<Input<'a>> {
         Ok(Input { source: Source::Bytes(bytes), pack: Pack::new(dtype, block)?, direct: dtype == block })
     }
@@ -109,10 +110,14 @@ impl<'a> Input<'a> {
         Ok(Input { source: Source::Output, pack: Pack::new(dtype, block)?, direct: false })
     }
 
-    /// Panics if the input is the elements of the output, but not those of its steps, or not written yet.
-    fn check(&self, output: &Output<'_>, same_steps: bool) {
+    /// Checks the invariants of an input that is read in place.
+    ///
+    /// # Panics
+    /// Panics if the input is read in place (`Source::Output`) and its strides or element size differ from the output's, or
+    /// the output is uninitialized.
+    fn check(&self, output: &Output<'_>, same_strides: bool) {
         if let Source::Output = self.source {
-            let same = same_steps && self.pack.source_size() == output.unpack.target_size();
+            let same = same_strides && self.pack.source_size() == output.unpack.target_size();
             assert!(same && output.written, "invariant: an input in place is the elements of the output");
         }
     }
@@ -144,7 +149,8 @@ impl<'a> Input<'a> {
 /// Maximum number of inputs of an iteration over a single row.
 pub(super) const FLAT: usize = 4;
 
-/// Makes a fresh row-major tensor of the kernel's results for rows of as many elements, without conversion.
+/// Makes a fresh row-major tensor of the kernel's results, `n` elements, from input rows of `n` elements each, without
+/// conversion.
 #[inline]
 pub(super) fn into_fresh_rows(
     layout: Layout,
@@ -171,7 +177,7 @@ pub(super) struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Computes the next `n` elements from rows of as many.
+    /// Computes the next `n` elements from input rows of `n` elements each.
     pub(super) fn fill(&mut self, n: usize, inputs: &[&[u8]]) {
         let (own, behind) = std::mem::take(&mut self.bytes).split_at_mut(n * self.kernel.size(0));
         self.kernel.run(n, own, inputs);
@@ -216,7 +222,7 @@ pub(super) fn in_parts(
     unsafe { access::make_bytes(layout, dtype, fill) }
 }
 
-/// How an iteration proceeds.
+/// The order in which an iteration visits the elements.
 pub(super) enum Traversal<'a> {
     /// By a coalesced plan for the output and the inputs.
     Plan(&'a LoopPlan),
@@ -224,29 +230,30 @@ pub(super) enum Traversal<'a> {
     Flat([usize; FLAT]),
 }
 
-/// Makes a fresh tensor of the kernel's results; blocks of the kernel are of dtype `block`. The layout is dense.
+/// Makes a fresh tensor of the kernel's results; blocks of the kernel are of dtype `block`. The layout is dense. `max_row`
+/// is as for [`drive`].
 ///
 /// # Panics
-/// Panics if the course does not visit every element of the layout.
+/// Panics if the traversal does not visit every element of the layout.
 pub(super) fn fresh(
     layout: Layout,
     [block, dtype]: [DType; 2],
     inputs: &[Input<'_>],
-    course: &Traversal<'_>,
-    longest: usize,
+    traversal: &Traversal<'_>,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
     let n = layout.numel();
-    let whole = match course {
+    let whole = match traversal {
         Traversal::Plan(plan) => is_covered(&plan.sizes, &plan.strides[0], n),
         Traversal::Flat(_) => true,
     };
     assert!(whole, "invariant: an iteration visits every element of a fresh output");
     let fill = |_: &Layout, out: &mut [MaybeUninit<u8>]| {
-        drive(n, &Output::fresh(out, block, dtype)?, inputs, course, longest, kernel)
+        drive(n, &Output::fresh(out, block, dtype)?, inputs, traversal, max_row, kernel)
     };
-    // SAFETY: every byte is written: `make_bytes` checks that the layout is dense, and the course visits as many
-    // different elements as it has, which the assertion checks. A walk writes the elements that it visits.
+    // SAFETY: every byte is written: `make_bytes` checks that the layout is dense, and the traversal visits as many
+    // different elements as it has, which the assertion checks. A traversal writes the elements that it visits.
     unsafe { access::make_bytes(layout, dtype, fill) }
 }
 
@@ -264,22 +271,23 @@ fn is_covered(sizes: &[i64], strides: &[i64], n: usize) -> bool {
     n == 0 || dense && step as usize == n
 }
 
-/// Runs the kernel over `n` elements, on at most `longest` (at least [`BLOCK`]) at a time.
+/// Runs the kernel over `n` elements. `max_row` is the maximum number of elements of a kernel call on rows in place, at least
+/// [`BLOCK`].
 ///
 /// # Panics
-/// Panics if the course leaves an operand.
+/// Panics if an offset of the traversal is out of bounds of its operand.
 pub(super) fn drive(
     n: usize,
     output: &Output<'_>,
     inputs: &[Input<'_>],
-    course: &Traversal<'_>,
-    longest: usize,
+    traversal: &Traversal<'_>,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<()> {
-    match course {
-        Traversal::Plan(plan) => drive_plan(plan, output, inputs, longest, kernel),
-        Traversal::Flat(steps) => {
-            drive_flat(n, output, inputs, steps, longest, kernel);
+    match traversal {
+        Traversal::Plan(plan) => drive_plan(plan, output, inputs, max_row, kernel),
+        Traversal::Flat(strides) => {
+            drive_flat(n, output, inputs, strides, max_row, kernel);
             Ok(())
         }
     }
@@ -289,29 +297,29 @@ pub(super) fn drive(
 struct Flat<'a> {
     output: &'a Output<'a>,
     inputs: &'a [Input<'a>],
-    steps: &'a [usize; FLAT],
+    strides: &'a [usize; FLAT],
     direct: [bool; FLAT],
     /// Elements per kernel call.
-    step: usize,
+    chunk: usize,
 }
 
 fn drive_flat(
     n: usize,
     output: &Output<'_>,
     inputs: &[Input<'_>],
-    steps: &[usize; FLAT],
-    longest: usize,
+    strides: &[usize; FLAT],
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) {
     let mut direct = [true; FLAT];
     let mut all = output.direct;
-    assert!(inputs.len() <= FLAT, "invariant: walks over one row have few operands");
+    assert!(inputs.len() <= FLAT, "invariant: traversals of one row have few operands");
     for (k, input) in inputs.iter().enumerate() {
-        input.check(output, steps[k] == 1);
-        direct[k] = input.direct && (steps[k] == 1 || n == 1);
+        input.check(output, strides[k] == 1);
+        direct[k] = input.direct && (strides[k] == 1 || n == 1);
         all &= direct[k];
     }
-    let flat = Flat { output, inputs, steps, direct, step: if all { longest } else { BLOCK } };
+    let flat = Flat { output, inputs, strides, direct, chunk: if all { max_row } else { BLOCK } };
     // SAFETY: parts of a split are disjoint, so no other thread accesses the output's elements of a part.
     threads::split(n, GRAIN, |part| unsafe { flat.part(part, kernel) });
 }
@@ -322,27 +330,27 @@ impl Flat<'_> {
     /// # Safety
     /// No other thread accesses these elements of the output during the call.
     unsafe fn part(&self, part: Range<usize>, kernel: BlockKernel<'_>) {
-        let Flat { output, inputs, steps, direct, step } = self;
+        let Flat { output, inputs, strides, direct, chunk } = self;
         let mut arrays = [const { [MaybeUninit::<u128>::uninit(); BLOCK] }; FLAT + 1];
         let [out_block, blocks @ ..] = &mut arrays.each_mut().map(Buffer::of);
         let mut done = part.start;
         while done < part.end {
-            let count = (*step).min(part.end - done);
+            let count = (*chunk).min(part.end - done);
             for (k, input) in inputs.iter().enumerate() {
-                if direct[k] || steps[k] == 0 && done > part.start {
+                if direct[k] || strides[k] == 0 && done > part.start {
                     continue;
                 }
                 let (from, to) = (input.pack.source_size(), input.pack.target_size());
                 // SAFETY: no thread writes these elements: they are of this part, and written after the row was used.
                 let line = unsafe {
-                    input.line(output, done * from * steps[k], LineLayout::new(from, steps[k], count))
+                    input.line(output, done * from * strides[k], LineLayout::new(from, strides[k], count))
                 };
                 blocks[k].clear();
                 blocks[k].push(count * to, |own| input.pack.fill(line, own));
             }
             let mut rows = [&[][..]; FLAT];
             for (k, input) in inputs.iter().enumerate() {
-                let at = done * input.pack.source_size() * steps[k];
+                let at = done * input.pack.source_size() * strides[k];
                 rows[k] = input.row(direct[k], at, count, &blocks[k]);
             }
             let at = done * output.unpack.target_size();
@@ -354,7 +362,7 @@ impl Flat<'_> {
 }
 
 /// An iteration over the operands of a plan, the output first.
-pub(super) struct Walk<'a> {
+pub(super) struct PlanTraversal<'a> {
     pub(super) plan: &'a LoopPlan,
     /// Bytes per element of each operand.
     sizes: SmallVec<[usize; 4]>,
@@ -368,13 +376,13 @@ pub(super) struct Position {
 
 impl Position {
     /// Advances to the next row. After the last row the offsets wrap around to the start.
-    fn step(&mut self, walk: &Walk<'_>) {
-        for dim in 1..walk.plan.sizes.len() {
+    fn step(&mut self, traversal: &PlanTraversal<'_>) {
+        for dim in 1..traversal.plan.sizes.len() {
             self.index[dim] += 1;
-            let size = walk.plan.sizes[dim];
+            let size = traversal.plan.sizes[dim];
             let wraps = self.index[dim] == size;
             for (k, at) in self.at.iter_mut().enumerate() {
-                let stride = walk.plan.strides[k][dim] as usize * walk.sizes[k];
+                let stride = traversal.plan.strides[k][dim] as usize * traversal.sizes[k];
                 *at = if wraps { *at - stride * (size as usize - 1) } else { *at + stride };
             }
             if !wraps {
@@ -385,10 +393,10 @@ impl Position {
     }
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(plan: &'a LoopPlan, sizes: SmallVec<[usize; 4]>) -> Walk<'a> {
+impl<'a> PlanTraversal<'a> {
+    pub(super) fn new(plan: &'a LoopPlan, sizes: SmallVec<[usize; 4]>) -> PlanTraversal<'a> {
         assert!(sizes.len() == plan.strides.len(), "invariant: a plan has strides for every operand");
-        Walk { plan, sizes }
+        PlanTraversal { plan, sizes }
     }
 
     /// Returns the position of row number `row`.
@@ -464,9 +472,9 @@ impl OperandBlocks {
     }
 }
 
-/// A walk that runs a kernel.
+/// A traversal of a plan with the kernel that it runs.
 struct Run<'a> {
-    walk: Walk<'a>,
+    traversal: PlanTraversal<'a>,
     output: &'a Output<'a>,
     inputs: &'a [Input<'a>],
     kernel: BlockKernel<'a>,
@@ -476,7 +484,7 @@ fn drive_plan(
     plan: &LoopPlan,
     output: &Output<'_>,
     inputs: &[Input<'_>],
-    longest: usize,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<()> {
     if plan.sizes.contains(&0) {
@@ -484,7 +492,7 @@ fn drive_plan(
     }
     let mut sizes: SmallVec<[usize; 4]> = SmallVec::from_slice(&[output.unpack.target_size()]);
     sizes.extend(inputs.iter().map(|input| input.pack.source_size()));
-    let run = Run { walk: Walk::new(plan, sizes), output, inputs, kernel };
+    let run = Run { traversal: PlanTraversal::new(plan, sizes), output, inputs, kernel };
     for (k, input) in inputs.iter().enumerate() {
         input.check(output, plan.strides[k + 1] == plan.strides[0]);
     }
@@ -509,7 +517,7 @@ fn drive_plan(
     threads::try_split(segments.count, segments.grain, |part| {
         let mut blocks = blocks()?;
         // SAFETY: as above.
-        unsafe { run.rows(&segments, part, &mut blocks.buffers(), longest) };
+        unsafe { run.rows(&segments, part, &mut blocks.buffers(), max_row) };
         Ok(())
     })
 }
@@ -536,18 +544,18 @@ impl Segments {
 
     /// Calls `f` for each segment in `part`, with the offsets of the operands' rows in bytes and the segment's element
     /// range within the row.
-    pub(super) fn walk(
+    pub(super) fn for_each(
         &self,
-        walk: &Walk<'_>,
+        traversal: &PlanTraversal<'_>,
         part: Range<usize>,
         mut f: impl FnMut(&[usize], Range<usize>),
     ) {
-        let mut position = walk.at(part.start / self.per_row);
+        let mut position = traversal.at(part.start / self.per_row);
         for segment in part {
             let start = segment % self.per_row * self.len;
             f(&position.at, start..self.row.min(start + self.len));
             if start + self.len >= self.row {
-                position.step(walk);
+                position.step(traversal);
             }
         }
     }
@@ -563,26 +571,29 @@ impl Run<'_> {
         segments: &Segments,
         part: Range<usize>,
         blocks: &mut [Buffer<'_>],
-        longest: usize,
+        max_row: usize,
     ) {
-        let Run { walk, output, inputs, kernel } = self;
-        let direct: SmallVec<[bool; 4]> =
-            inputs.iter().enumerate().map(|(k, input)| input.direct && walk.row_step(k + 1) == 1).collect();
-        let all = output.direct && walk.row_step(0) == 1 && direct.iter().all(|direct| *direct);
-        let step = if all { segments.len.min(longest) } else { BLOCK };
+        let Run { traversal, output, inputs, kernel } = self;
+        let direct: SmallVec<[bool; 4]> = inputs
+            .iter()
+            .enumerate()
+            .map(|(k, input)| input.direct && traversal.row_step(k + 1) == 1)
+            .collect();
+        let all = output.direct && traversal.row_step(0) == 1 && direct.iter().all(|direct| *direct);
+        let chunk = if all { segments.len.min(max_row) } else { BLOCK };
         let Some((out_block, blocks)) = blocks.split_first_mut() else { return };
-        segments.walk(walk, part, |rows, segment| {
+        segments.for_each(traversal, part, |rows, segment| {
             let mut done = segment.start;
             while done < segment.end {
-                let n = step.min(segment.end - done);
-                let offset = |k: usize| rows[k] + walk.row_step(k) * done * walk.sizes[k];
+                let n = chunk.min(segment.end - done);
+                let offset = |k: usize| rows[k] + traversal.row_step(k) * done * traversal.sizes[k];
                 for (k, input) in inputs.iter().enumerate() {
-                    if direct[k] || walk.row_step(k + 1) == 0 && done > segment.start {
+                    if direct[k] || traversal.row_step(k + 1) == 0 && done > segment.start {
                         continue;
                     }
                     // SAFETY: no thread writes these elements: they are of this part, and written after the row was
                     // used.
-                    let line = unsafe { input.line(output, offset(k + 1), walk.form(k + 1, n)) };
+                    let line = unsafe { input.line(output, offset(k + 1), traversal.form(k + 1, n)) };
                     blocks[k].clear();
                     blocks[k].push(n * input.pack.target_size(), |own| input.pack.fill(line, own));
                 }
@@ -591,7 +602,7 @@ impl Run<'_> {
                     .enumerate()
                     .map(|(k, input)| input.row(direct[k], offset(k + 1), n, &blocks[k]))
                     .collect();
-                let to = (offset(0), walk.row_step(0));
+                let to = (offset(0), traversal.row_step(0));
                 // SAFETY: the caller's contract.
                 unsafe { output.compute(*kernel, n, to, out_block, &ready) };
                 done += n;
@@ -604,10 +615,11 @@ impl Run<'_> {
     /// # Safety
     /// No other thread accesses the output's rows in `rows` during the call.
     unsafe fn gathered(&self, rows: Range<usize>, at_once: usize, blocks: &mut [Buffer<'_>]) {
-        let Run { walk, output, inputs, kernel } = self;
-        let row = walk.plan.sizes[0] as usize;
-        let forms: SmallVec<[LineLayout; 4]> = (0..walk.sizes.len()).map(|k| walk.form(k, row)).collect();
-        let (mut reading, mut writing) = (walk.at(rows.start), walk.at(rows.start));
+        let Run { traversal, output, inputs, kernel } = self;
+        let row = traversal.plan.sizes[0] as usize;
+        let forms: SmallVec<[LineLayout; 4]> =
+            (0..traversal.sizes.len()).map(|k| traversal.form(k, row)).collect();
+        let (mut reading, mut writing) = (traversal.at(rows.start), traversal.at(rows.start));
         let Some((out_block, blocks)) = blocks.split_first_mut() else { return };
         let size = output.unpack.source_size();
         let mut left = rows.len();
@@ -622,7 +634,7 @@ impl Run<'_> {
                     let line = unsafe { input.line(output, reading.at[k + 1], forms[k + 1]) };
                     blocks[k].push(row * input.pack.target_size(), |own| input.pack.fill(line, own));
                 }
-                reading.step(walk);
+                reading.step(traversal);
             }
             let ready: SmallVec<[&[u8]; 4]> = blocks.iter().map(Buffer::filled).collect();
             out_block.clear();
@@ -631,7 +643,7 @@ impl Run<'_> {
                 let from = Line::new(out_block.filled(), i * row * size, LineLayout::new(size, 1, row));
                 // SAFETY: the caller's contract.
                 output.unpack.copy(from, unsafe { output.target.line(writing.at[0], forms[0]) });
-                writing.step(walk);
+                writing.step(traversal);
             }
         }
     }

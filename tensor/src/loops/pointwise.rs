@@ -444,10 +444,10 @@ fn fresh(
     inputs: &[&Tensor],
     blocks: &[DType],
     out: Out,
-    longest: usize,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
-    if longest == usize::MAX
+    if max_row == usize::MAX
         && out.block == out.dtype
         && let Some(plain) = Plain::of(inputs, blocks)
     {
@@ -458,10 +458,11 @@ fn fresh(
     if metas.len() <= FLAT
         && let Some(lead) = flat(&layouts)
     {
-        let (layout, course) = (lead.to_contiguous(), Traversal::Flat(flat_steps(&layouts, lead.numel())));
-        return fresh_walked(inputs, &metas, blocks, out, layout, &course, longest, kernel);
+        let (layout, traversal) =
+            (lead.to_contiguous(), Traversal::Flat(flat_strides(&layouts, lead.numel())));
+        return fresh_by(inputs, &metas, blocks, out, layout, &traversal, max_row, kernel);
     }
-    if longest == usize::MAX
+    if max_row == usize::MAX
         && out.block == out.dtype
         && let Some(repeated) = Repeated::of(inputs, blocks)
     {
@@ -475,9 +476,9 @@ fn fresh(
         let copy = inputs[crosswise_input].clone_contiguous()?;
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
         inputs[crosswise_input] = &copy;
-        return fresh(&inputs, blocks, out, longest, kernel);
+        return fresh(&inputs, blocks, out, max_row, kernel);
     }
-    fresh_walked(inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), longest, kernel)
+    fresh_by(inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), max_row, kernel)
 }
 
 /// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
@@ -495,14 +496,14 @@ fn transposed_input(plan: &LoopPlan, metas: &[&Meta]) -> Option<usize> {
 
 /// Iterates over inputs and a fresh output.
 #[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
-fn fresh_walked(
+fn fresh_by(
     inputs: &[&Tensor],
     metas: &[&Meta],
     blocks: &[DType],
     out: Out,
     layout: Layout,
-    course: &Traversal<'_>,
-    longest: usize,
+    traversal: &Traversal<'_>,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<Tensor> {
     let mut set = LockSet::new();
@@ -514,16 +515,16 @@ fn fresh_walked(
     for ((input, meta), block) in inputs.iter().zip(metas).zip(blocks) {
         operands.push(Input::new(guards.bytes(meta, input.dtype()), input.dtype(), *block)?);
     }
-    drive::fresh(layout, [out.block, out.dtype], &operands, course, longest, kernel)
+    drive::fresh(layout, [out.block, out.dtype], &operands, traversal, max_row, kernel)
 }
 
 /// Returns the strides of inputs that are rows of `n` elements (1) or single elements (0).
-fn flat_steps(layouts: &[&Layout], n: usize) -> [usize; FLAT] {
-    let mut steps = [1; FLAT];
-    for (step, layout) in steps.iter_mut().zip(layouts) {
-        *step = usize::from(layout.numel() == n);
+fn flat_strides(layouts: &[&Layout], n: usize) -> [usize; FLAT] {
+    let mut strides = [1; FLAT];
+    for (stride, layout) in strides.iter_mut().zip(layouts) {
+        *stride = usize::from(layout.numel() == n);
     }
-    steps
+    strides
 }
 
 /// How an input relates to the output's memory.
@@ -569,7 +570,7 @@ fn into(
     inputs: &[&Tensor],
     blocks: &[DType],
     result: DType,
-    longest: usize,
+    max_row: usize,
     kernel: BlockKernel<'_>,
 ) -> Result<()> {
     let target = out.meta();
@@ -600,8 +601,8 @@ fn into(
     let mut all: SmallVec<[&Layout; 5]> = SmallVec::from_slice(&[&target.layout]);
     all.extend_from_slice(&layouts);
     let mut plan = None;
-    let course = if layouts.len() <= FLAT && flat(&all).is_some() {
-        Traversal::Flat(flat_steps(&layouts, target.layout.numel()))
+    let traversal = if layouts.len() <= FLAT && flat(&all).is_some() {
+        Traversal::Flat(flat_strides(&layouts, target.layout.numel()))
     } else {
         let plan = plan.insert(LoopPlan::new(target.layout.sizes().into(), &layouts));
         plan.insert_first(&target.layout);
@@ -624,7 +625,7 @@ fn into(
         });
     }
     let output = Output::over(to, result, out.dtype())?;
-    drive::drive(target.layout.numel(), &output, &operands, &course, longest, kernel)?;
+    drive::drive(target.layout.numel(), &output, &operands, &traversal, max_row, kernel)?;
     target.storage.bump_version();
     Ok(())
 }

@@ -108,11 +108,11 @@ pub(super) fn magnitude_bits(x: f32) -> u32 {
 }
 
 /// Below this magnitude neither `e^x` nor `e^-x` is denormal or infinite.
-pub(super) const PLAIN_POWER: u32 = 80.0_f32.to_bits();
+pub(super) const EXP_FAST_BELOW: u32 = 80.0_f32.to_bits();
 
-/// [`exp`] of a plain power, with identical results: a single scaling step, and no clamping.
+/// [`exp`] of an argument in the fast range, with identical results: a single scaling step, and no clamping.
 #[inline(always)]
-pub(super) fn exp_plain(x: f32) -> f32 {
+pub(super) fn exp_fast(x: f32) -> f32 {
     let (n, r) = reduce::<127>(x);
     exp_small(r) * power(n)
 }
@@ -120,7 +120,7 @@ pub(super) fn exp_plain(x: f32) -> f32 {
 /// [`exp`] of a non-positive number; 0 if the result would be denormal.
 #[inline(always)]
 pub(super) fn exp_down(x: f32) -> f32 {
-    let y = exp_plain(select_unpredictable(x < -87.0, -87.0, x));
+    let y = exp_fast(select_unpredictable(x < -87.0, -87.0, x));
     f32::from_bits(y.to_bits() & if x < -87.0 { 0 } else { u32::MAX })
 }
 
@@ -216,11 +216,11 @@ pub(super) fn normal_magnitude_bits(x: f32) -> u32 {
 }
 
 /// Infinity and NaN are at or above this bound.
-pub(super) const PLAIN_ARGUMENT: u32 = (f32::INFINITY.to_bits() - f32::MIN_POSITIVE.to_bits()) << 1;
+pub(super) const LN_FAST_BELOW: u32 = (f32::INFINITY.to_bits() - f32::MIN_POSITIVE.to_bits()) << 1;
 
 /// [`ln`] of a plain argument, with identical results.
 #[inline(always)]
-pub(super) fn ln_plain(x: f32) -> f32 {
+pub(super) fn ln_fast(x: f32) -> f32 {
     let (k, f) = split_plain(x.to_bits());
     nan_if_negative(x, ln_of(k as f32, f))
 }
@@ -282,12 +282,12 @@ pub(super) fn tanh(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn sigmoid(x: f32) -> f32 {
     // If e^-x overflows, PyTorch's result is 0.
-    select_unpredictable(x < -88.722_84, 0.0, sigmoid_plain(limit(x, -88.8, 80.0)))
+    select_unpredictable(x < -88.722_84, 0.0, sigmoid_fast(limit(x, -88.8, 80.0)))
 }
 
 /// [`sigmoid`] for arguments that need no clamping.
 #[inline(always)]
-pub(super) fn sigmoid_plain(x: f32) -> f32 {
+pub(super) fn sigmoid_fast(x: f32) -> f32 {
     // (1 / 2) / (1 / 2 + e^-x / 2): half the power is finite wherever the result is not 0.
     const BIAS: f32 = ROUND + 126.0;
     let shifted = x.mul_add(-std::f32::consts::LOG2_E, BIAS);

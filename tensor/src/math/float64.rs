@@ -233,12 +233,12 @@ pub(super) fn magnitude_bits(_: f64) -> u32 {
 
 pub(super) use self::magnitude_bits as normal_magnitude_bits;
 pub(super) use self::{cos as cos_near, sin as sin_near, tan as tan_near};
-pub(super) use self::{exp as exp_plain, exp as exp_down, ln as ln_plain, sigmoid as sigmoid_plain};
+pub(super) use self::{exp as exp_fast, exp as exp_down, ln as ln_fast, sigmoid as sigmoid_fast};
 
 /// Bounds above all magnitudes: the functions for restricted arguments accept every argument.
 pub(super) const NEAR: u32 = u32::MAX;
-pub(super) const PLAIN_POWER: u32 = u32::MAX;
-pub(super) const PLAIN_ARGUMENT: u32 = u32::MAX;
+pub(super) const EXP_FAST_BELOW: u32 = u32::MAX;
+pub(super) const LN_FAST_BELOW: u32 = u32::MAX;
 
 /// For f64 the functions with pieces are `libm`'s.
 pub(super) const ERF: () = ();

@@ -48,13 +48,13 @@ pub trait Real:
     /// Returns the magnitude of an f32 as an integer, whose maximum over a loop takes one instruction; 0 for f64, where
     /// the functions for restricted arguments are the general ones.
     fn magnitude_bits(self) -> u32;
-    /// For arguments whose magnitude is below this bound, `e^x` and `e^-x` are neither denormal nor infinite: *plain
-    /// powers*.
-    const PLAIN_POWER: u32;
-    /// Returns `e^x` of a plain power. Vector.
-    fn exp_plain(self) -> Self;
-    /// Returns `1 / (1 + e^-x)` of a plain power. Vector.
-    fn sigmoid_plain(self) -> Self;
+    /// Bound of the fast range of [`Real::exp_fast`]: for arguments with smaller [`Real::magnitude_bits`], `e^x` and `e^-x` are
+    /// neither denormal nor infinite.
+    const EXP_FAST_BELOW: u32;
+    /// Returns `e^x` of an argument in the fast range, bit for bit as [`Real::exp`]. Vector.
+    fn exp_fast(self) -> Self;
+    /// Returns `1 / (1 + e^-x)` of an argument in the fast range of [`Real::exp_fast`]. Vector.
+    fn sigmoid_fast(self) -> Self;
     /// Returns `e^x` of a non-positive number; 0 if the result would be denormal. Vector.
     fn exp_down(self) -> Self;
     /// Returns `e^x - 1`, accurate near 0. Vector.
@@ -63,11 +63,11 @@ pub trait Real:
     fn ln(self) -> Self;
     /// As [`Real::magnitude_bits`], with zero and denormal numbers above all others.
     fn normal_magnitude_bits(self) -> u32;
-    /// Arguments whose [`Real::normal_magnitude_bits`] is below this bound are finite and neither denormal nor zero:
-    /// *plain*.
-    const PLAIN_ARGUMENT: u32;
-    /// Returns the natural logarithm of a plain argument. Vector.
-    fn ln_plain(self) -> Self;
+    /// Bound of the fast range of [`Real::ln_fast`]: arguments with smaller [`Real::normal_magnitude_bits`] are finite and
+    /// neither denormal nor zero.
+    const LN_FAST_BELOW: u32;
+    /// Returns the natural logarithm of an argument in the fast range. Vector.
+    fn ln_fast(self) -> Self;
     /// Returns the natural logarithm of `1 + x`, accurate near 0. Vector.
     fn ln_1p(self) -> Self;
     /// Returns the binary logarithm. Vector.
@@ -227,7 +227,7 @@ impl Float for bf16 {
 /// ```text
 /// impl Real for f32 {
 ///     const NAN: Self = f32::NAN;
-///     const PLAIN_POWER: u32 = float32::PLAIN_POWER;
+///     const EXP_FAST_BELOW: u32 = float32::EXP_FAST_BELOW;
 ///     type Pieces = float32::Pieces;
 ///     fn exp(self) -> Self { float32::exp(self) }
 ///     fn sqrt(self) -> Self { f32::sqrt(self) }
@@ -242,11 +242,11 @@ macro_rules! real {
             const NAN: Self = $type::NAN;
             const INFINITY: Self = $type::INFINITY;
 
-            real!(@vector $module: exp exp_plain exp_down sigmoid_plain exp2 expm1 ln ln_plain ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf gelu);
+            real!(@vector $module: exp exp_fast exp_down sigmoid_fast exp2 expm1 ln ln_fast ln_1p log2 log10 tanh sigmoid sin cos tan sin_near cos_near tan_near erf gelu);
             real!(@std $type: sqrt abs floor ceil trunc);
 
-            const PLAIN_POWER: u32 = $module::PLAIN_POWER;
-            const PLAIN_ARGUMENT: u32 = $module::PLAIN_ARGUMENT;
+            const EXP_FAST_BELOW: u32 = $module::EXP_FAST_BELOW;
+            const LN_FAST_BELOW: u32 = $module::LN_FAST_BELOW;
             const NEAR: u32 = $module::NEAR;
             const ERF: $pieces = $module::ERF;
             const GELU: $pieces = $module::GELU;

@@ -17,9 +17,10 @@ use super::vector::{Available, Vector};
 use crate::lanes::{MERGED_ROWS, Spilled, TAIL_LANES, TailLanes, folded, merge_rows};
 use crate::simd::{self, InstructionSets, Multiversioned};
 
-/// Number of multiplications up to which a direct loop is faster than packing, for any shape.
+/// Number of multiplications up to which products are never packed, so that a direct loop computes them, whatever their shape.
 pub(super) const TINY: usize = 6000;
-/// As [`TINY`], for products with whole tiles and contiguous operands.
+/// As [`TINY`], for products with whole tiles: at least [`ROWS`] rows and 8 columns, and a row-major `b` or a depth of at most
+/// [`DEPTH`].
 pub(super) const SMALL_CONTIGUOUS: usize = 1 << 20;
 
 /// Returns whether a floating-point product of `work` multiplications is faster without packing.
@@ -40,8 +41,9 @@ pub(super) fn is_tiled_by<T: Multiply>(p: &Product<'_, T>, lanes: usize) -> bool
 
 /// Rows per tile.
 pub(super) const ROWS: usize = 4;
-/// Lengths of dot products from which on they have more lanes, and from which on each has a loop of its own.
+/// Length of dot products from which on they are summed in [`TAIL_LANES`] lanes; shorter ones have half as many.
 pub(super) const FEW_LANES_FROM: usize = 16;
+/// Length of dot products from which on each has its own loop; shorter ones share a loop with others.
 pub(super) const SEPARATE_LOOPS_FROM: usize = 128;
 /// Columns per tile of one row.
 pub(super) const ROW_TILE_COLUMNS: usize = 64;
@@ -193,7 +195,7 @@ impl<T: Multiply> Multiversioned for Direct<'_, T> {
     fn run(self) {
         let (a, b, to) = self.0.into_parts();
         // A constant column step, so that rows are stored as vectors: the result is row-major.
-        let to = to.with_rows_side_by_side();
+        let to = to.with_unit_column_step();
         if b.column_step() == 1 {
             direct_rows(a, b, &to);
         } else if is_dotted(a, b) {

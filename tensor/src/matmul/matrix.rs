@@ -241,7 +241,7 @@ impl<'a, T> MatrixMut<'a, T> {
     /// # Panics
     /// Panics if its rows are not contiguous.
     #[inline(always)]
-    pub(super) fn with_rows_side_by_side(self) -> Self {
+    pub(super) fn with_unit_column_step(self) -> Self {
         assert!(self.column_step == 1 || self.columns < 2, "invariant: rows of the result are contiguous");
         MatrixView { column_step: 1, ..self }
     }

@@ -71,10 +71,10 @@ impl<'a, T: Multiply> Target<'a, T> {
         self.columns() == 1 && self.c.row_step() == 1
     }
 
-    /// As [`MatrixMut::with_rows_side_by_side`].
+    /// As [`MatrixMut::with_unit_column_step`].
     #[inline(always)]
-    pub(super) fn with_rows_side_by_side(self) -> Self {
-        Target { c: self.c.with_rows_side_by_side(), ..self }
+    pub(super) fn with_unit_column_step(self) -> Self {
+        Target { c: self.c.with_unit_column_step(), ..self }
     }
 
     /// Returns the transpose.

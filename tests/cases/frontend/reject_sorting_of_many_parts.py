@@ -123,7 +123,7 @@ def numbers(x: List[N13]) -> List[N13]:
     return sorted(x)
 
 def objects(x: List[T13]) -> List[T13]:
-    return sorted(x)  # error: sorting of elements with that many parts is not supported
+    return sorted(x)  # error: sorting of elements with more than 512 parts is not supported
 
 def few(x: List[T3]) -> List[T3]:
     return sorted(x)

@@ -60,6 +60,14 @@ def mirrored(x: Tensor, pad: List[int], mode: str):
     return torch.nn.functional.pad(x, pad, mode)
 
 
+def infinite(x: Tensor, negative: bool):
+    return torch.isneginf(x) if negative else torch.isposinf(x)
+
+
+def heads(qkv: Tensor, bias: Tensor, num_heads: int):
+    return torch._transform_bias_rescale_qkv(qkv, bias, num_heads)
+
+
 def whole(x: Tensor):
     return int(x)
 
@@ -149,7 +157,13 @@ def surrounded(x: Tensor, pad: List[int], value: float):
 # run: mirrored(iota([1, 1, 4], f32), [-2, -2], "replicate") raises "input [1, 1, 4] is too small. Calculated output [1, 1, 0]"
 # run: mirrored(iota([1, 2, 3, 4], f32), [1, 1, -3, 0], "reflect") ~= full([1, 2, 0, 6], 0, f32)
 # run: mirrored(iota([1, 1, 4], f32), [-2, -2], "circular") ~= full([1, 1, 0], 0, f32)
-# run: mirrored(iota([1, 1, 4], f32), [-5, 3], "circular") raises "The input size 4, plus negative padding -5 and 3 resulted in a negative output size, which is invalid. Check dimension 2 of your input."
+# run: mirrored(iota([1, 1, 4], f32), [-5, 3], "circular") raises "Padding -5 and 3 of dimension 2 leaves nothing to wrap around"
+# run: mirrored(full([1, 1, 4], True, bool), [1, 1], "replicate") raises "\"replication_pad1d\" not implemented for 'Bool'"
+# run: mirrored(full([1, 4, 4], True, bool), [1, 1, 1, 1], "reflect") raises "\"reflection_pad2d\" not implemented for 'Bool'"
+# run: infinite(full([2], 1, c64), True) raises "isneginf does not support complex inputs."
+# run: infinite(full([2], 1, c64), False) raises "isposinf does not support complex inputs."
+# run: heads(full([1, 2, 9], 1, f32), full([9], 1, f32), 2) raises "num_heads must be positive and divide embed_dim"
+# run: heads(full([1, 2, 10], 1, f32), full([10], 1, f32), 3) raises "qkv and bias must have 3 * embed_dim features"
 # run: whole(tensor(nan, f32)) raises "value cannot be converted to type int64_t without overflow"
 # run: whole(tensor(-inf, f64)) raises "value cannot be converted to type int64_t without overflow"
 # run: whole(tensor(1e30, f64)) raises "value cannot be converted to type int64_t without overflow"

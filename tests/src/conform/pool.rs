@@ -1,4 +1,4 @@
-//! Worker processes ([`flambeau_fuzz::worker`]), one per job.
+//! Replays the cases of a suite in worker processes ([`flambeau_fuzz::worker`]), as many as the option `--jobs` states.
 //!
 //! Each worker replays one case at a time and is killed if the case exceeds the time limit. One thread per worker feeds
 //! it.

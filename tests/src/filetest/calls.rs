@@ -26,7 +26,7 @@ pub(super) fn results(file: &TestFile) -> Result<Vec<RunLine>, String> {
 
 fn result(file: &TestFile, run: &RunLine) -> Result<RunLine, String> {
     let (call, _) = parse_call(&run.call)?;
-    let expected = match call_it(file, &call).map_err(|why| format!("line {}: {why}", run.line))? {
+    let expected = match call_and_compare(file, &call).map_err(|why| format!("line {}: {why}", run.line))? {
         Err(message) => match &run.expected {
             // An empty text stands for a message that is not recorded yet.
             Some(Expected::Raises(text)) if !text.is_empty() && message.contains(text.as_str()) => {
@@ -75,7 +75,7 @@ const PIPELINES: [&str; 2] = ["inline,default", "inline,egraph,dce"];
 
 /// The observable results of a call: the result or the message of the program's error, the arguments after the call,
 /// and the printed text.
-struct Seen {
+struct CallObservation {
     end: Result<Value, String>,
     args: Vec<Value>,
     printed: String,
@@ -86,7 +86,7 @@ struct Seen {
 ///
 /// # Errors
 /// Returns an error if the program does not parse, the call is invalid, or two results differ.
-fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String> {
+fn call_and_compare(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String> {
     let first = call_by(file, call, Execution::Reference)?;
     for execution in [Execution::Machine, Execution::Optimized] {
         let got = call_by(file, call, execution)?;
@@ -96,8 +96,8 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
         agree(&first, &got, Tolerance::BITS)
             .map_err(|why| format!("the program saved and loaded disagrees: {why}"))?;
     }
-    watched(file, call)?;
-    specialized(file, call)?;
+    check_facts(file, call)?;
+    check_plans(file, call)?;
     let own = file.commands.iter().filter_map(|c| c.strip_prefix("opt ")).map(str::trim);
     for pipeline in own.chain(PIPELINES) {
         let Some((got, tolerance)) = call_optimized(file, call, pipeline)? else { continue };
@@ -112,7 +112,7 @@ fn call_it(file: &TestFile, call: &Call) -> Result<Result<Value, String>, String
 ///
 /// # Errors
 /// Returns an error if a program from source cannot be saved and loaded again.
-fn call_archived(file: &TestFile, call: &Call) -> Result<Option<Seen>, String> {
+fn call_archived(file: &TestFile, call: &Call) -> Result<Option<CallObservation>, String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let graph = entry_of(&program, call)?.graph().clone();
@@ -151,7 +151,11 @@ fn declares_sizes(graph: &Graph) -> bool {
 /// Runs a pipeline on the called function and calls the result in the reference evaluator; returns the required
 /// tolerance too. Returns `None` if the pipeline changes the number of inputs or outputs, or if the call rejects its
 /// arguments.
-fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Option<(Seen, Tolerance)>, String> {
+fn call_optimized(
+    file: &TestFile,
+    call: &Call,
+    pipeline: &str,
+) -> Result<Option<(CallObservation, Tolerance)>, String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let entry = entry_of(&program, call)?;
@@ -172,7 +176,7 @@ fn call_optimized(file: &TestFile, call: &Call, pipeline: &str) -> Result<Option
     Ok(Some((call_entry(&session, &optimized, entry.params(), call)?, tolerance)))
 }
 
-fn call_by(file: &TestFile, call: &Call, execution: Execution) -> Result<Seen, String> {
+fn call_by(file: &TestFile, call: &Call, execution: Execution) -> Result<CallObservation, String> {
     let session = subject::session().with_execution(execution);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     call_program(&session, &program, call)
@@ -191,24 +195,25 @@ fn entry_of(program: &Program, call: &Call) -> Result<Entry, String> {
 
 /// Runs the treatment *facts*: every value of a run must agree with the result of shape analysis. The analysis gets the
 /// declared types of the inputs, or random parts of the arguments' actual properties.
-fn watched(file: &TestFile, call: &Call) -> Result<(), String> {
+fn check_facts(file: &TestFile, call: &Call) -> Result<(), String> {
     let session = subject::session().with_execution(Execution::Reference);
     let program = subject::program(file, &session).map_err(|e| e.to_string())?;
     let entry = entry_of(&program, call)?;
-    for told in 0..4 {
+    for seed in 0..4 {
         let (args, fits) = positional(&entry, call)?;
-        // Nothing is claimed for arguments that the call rejects.
+        // The analysis states no facts for arguments that the call rejects.
         if args.len() != entry.graph().inputs().len() || !fits {
             return Ok(());
         }
         let (graph, unit, mut host) = (entry.graph(), &**program.unit(), session.host());
         host.set_stdout(std::io::sink());
-        let watched = match told {
+        let watched = match seed {
+            // Round 0 tells the declared types, the others random parts of the actual properties.
             0 => soundness::watch(graph, args, unit, &mut host),
             seed => soundness::watch_partial(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
         };
         if let Some(why) = watched.wrong {
-            return Err(format!("a claim about a value is wrong: {why}"));
+            return Err(format!("a fact of the shape analysis is wrong: {why}"));
         }
     }
     Ok(())
@@ -222,7 +227,7 @@ const CALLS: usize = 3;
 ///
 /// # Errors
 /// Returns an error if a call is invalid or two results differ.
-fn specialized(file: &TestFile, call: &Call) -> Result<(), String> {
+fn check_plans(file: &TestFile, call: &Call) -> Result<(), String> {
     let [reference, profiling] = [Execution::Reference, Execution::Profiling].map(|execution| {
         let session = subject::session().with_execution(execution);
         let program = subject::program(file, &session).map_err(|e| e.to_string())?;
@@ -276,7 +281,7 @@ impl Instance {
         &self.entry
     }
 
-    fn call(&self, call: &Call) -> Result<Seen, String> {
+    fn call(&self, call: &Call) -> Result<CallObservation, String> {
         call_entry(&self.session, &self.entry, self.entry.params(), call)
     }
 }
@@ -302,13 +307,18 @@ fn positional(entry: &Entry, call: &Call) -> Result<(Vec<IValue>, bool), String>
     Ok((args, fits))
 }
 
-fn call_program(session: &Session, program: &Program, call: &Call) -> Result<Seen, String> {
+fn call_program(session: &Session, program: &Program, call: &Call) -> Result<CallObservation, String> {
     let entry = entry_of(program, call)?;
     call_entry(session, &entry, entry.params(), call)
 }
 
 /// Calls an entry whose arguments have the names of `params`.
-fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call) -> Result<Seen, String> {
+fn call_entry(
+    session: &Session,
+    entry: &Entry,
+    params: &[Argument],
+    call: &Call,
+) -> Result<CallObservation, String> {
     let mut reader = Reader::default();
     let mut read = |arg: &Value, ty| reader.read_as(arg, ty).map_err(|e| e.to_string());
     let mut args = Vec::new();
@@ -345,7 +355,7 @@ fn call_entry(session: &Session, entry: &Entry, params: &[Argument], call: &Call
     // Arguments of kinds without a JSON tag are not compared.
     let after = args.iter().chain(kwargs.iter().map(|(_, v)| v));
     let args = after.map(|v| flambeau::json::write(v).unwrap_or(Value::Null)).collect();
-    Ok(Seen { end, args, printed: printed.text() })
+    Ok(CallObservation { end, args, printed: printed.text() })
 }
 
 /// An output sink whose text can be read afterwards.
@@ -370,7 +380,7 @@ impl std::io::Write for OutputBuffer {
 }
 
 /// Checks that both calls have the same result or error, the same arguments after the call, and the same printed text.
-fn agree(reference: &Seen, other: &Seen, tolerance: Tolerance) -> Result<(), String> {
+fn agree(reference: &CallObservation, other: &CallObservation, tolerance: Tolerance) -> Result<(), String> {
     match (&reference.end, &other.end) {
         (Ok(a), Ok(b)) => compare(b, a, tolerance)?,
         (Err(a), Err(b)) if a == b => {}

@@ -396,7 +396,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let five = |args: SampleArgs| ranged(FIVE, 0.5, 2.0, args).tolerance(1e-4, 1e-5);
     defs.extend(
         op("batch_norm", "", doc)
-            .output_layout(OutputLayout::ByChannels)
+            .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
                 let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
                 d.with(keeps_statistics("training"))

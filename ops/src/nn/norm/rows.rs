@@ -377,7 +377,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("group_norm", "", "Group normalization: groups of channels normalized together.")
-            .output_layout(OutputLayout::ByChannels)
+            .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
                 let sample = Sample::args(|g| {
                     let x = flambeau_exec::sample::tensor(g, &[2, 4, 3], DType::F32, &Default::default());
@@ -389,7 +389,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("native_group_norm", "", "Group normalization; means and inverse standard deviations.")
-            .output_layout(OutputLayout::ByChannels)
+            .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
                 let args: SampleArgs = Box::new(|| {
                     let mut args: Vec<IValue> = [2, 4, 3, 2].into_iter().map(IValue::Int).collect();

@@ -23,7 +23,7 @@ fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
 /// Shape rule of [`norm_except`]: only the dimension in argument 2 (not wrapped) keeps its size.
 fn norms_except() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let (mut dims, dim) = (cx.take_dims(0)?, cx.known_int(2)?);
+        let (mut dims, dim) = (cx.dims_or_fresh(0)?, cx.known_int(2)?);
         if dim == -1 {
             dims.clear();
         }
