@@ -232,11 +232,7 @@ with prim::fork_1 = graph(%n : int):
 fn suspended_callees_leave_their_callers_in_the_task() {
     let run = |at: i64| all_ways(NESTED, &|| vec![IValue::Int(5), IValue::Int(at)]);
     assert_eq!(listing(NESTED).matches("Call concurrent").count(), 2, "{}", listing(NESTED));
-<<<<<<< HEAD
-    assert!(run(1).unwrap().contains("20"));
-=======
     assert!(run(0).unwrap().contains("20"));
->>>>>>> main
     let (message, trace) = run(7).unwrap_err();
     assert!(message.contains("out of range"), "{message}");
     assert!(trace.iter().any(|call| call.ends_with("aten::wait")), "{trace:?}");
