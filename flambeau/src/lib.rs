@@ -66,6 +66,7 @@ mod recording;
 #[cfg(feature = "archive")]
 mod save;
 mod session;
+pub mod trace;
 
 #[cfg(feature = "archive")]
 pub use archives::StateMismatch;

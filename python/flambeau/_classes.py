@@ -114,7 +114,7 @@ def _plain(texts: Texts, cls: type) -> str:
     text = "\n".join(lines)
     if dataclasses.is_dataclass(cls) and "__init__" not in {s.name for s in node.body if isinstance(s, ast.FunctionDef)}:
         text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
-    texts.texts.append((text, source.file, source.first + node.lineno - 1))
+    texts.add(cls, text, source.file, source.first + node.lineno - 1)
     return name
 
 

@@ -349,14 +349,28 @@ class Texts:
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
         self.fallbacks: list[Fallback] = []
+        # Functions and classes that did not compile and are therefore left to Python, with the reasons.
+        self.refused: dict[int, tuple[Any, str]] = {}
+        self._origins: list[tuple[Any, str, int, int]] = []
         self._names: dict[int, str] = {}
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
-        self._used: set[str] = set()
+        # The modules whose functions programs call on objects of Python.
+        self._used = {"operator", "builtins"}
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(self.texts, self.objects)
+
+    def origin(self, file: str, line: int) -> Any:
+        """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
+        found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
+        return found[-1] if found else None
+
+    def add(self, value: Any, text: str, file: str, first: int) -> None:
+        """Adds the text of a function or class."""
+        self.texts.append((text, file, first))
+        self._origins.append((value, file, first, first + text.count("\n")))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
         """Leaves an object to Python, and returns its name in the program."""
@@ -401,7 +415,7 @@ class Texts:
         else:
             Rewriter(self, edits, scope_of(function)).function(node, function)
         last = node.end_lineno or len(source.lines)
-        self.texts.append((edits.text(node.lineno, last), source.file, source.first + node.lineno - 1))
+        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
         return name
 
     def class_name(self, cls: type) -> str:
@@ -451,6 +465,10 @@ class Texts:
             return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
         if not self.fallback:
             return self._value_text(value, path, place)
+        name = getattr(value, "__name__", path.rpartition(".")[2])
+        name = name if isinstance(name, str) else "object"
+        if id(value) in self.refused:
+            return self.leave(value, name, place, self.refused[id(value)][1])
         before = len(self.texts)
         try:
             return self._value_text(value, path, place)
@@ -458,8 +476,7 @@ class Texts:
             # What was added for a function that turned out to need Python is harmless, but incomplete.
             del self.texts[before:]
             self._names = {key: name for key, name in self._names.items() if key != id(value)}
-            name = getattr(value, "__name__", path.rpartition(".")[2])
-            return self.leave(value, name if isinstance(name, str) else "object", place, error.message)
+            return self.leave(value, name, place, error.message)
 
     def _value_text(self, value: Any, path: str, place: Place) -> str:
         torch_path = getattr(value, "_torch_path", None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from . import _native
@@ -49,10 +50,12 @@ def _hints(cls: type) -> dict[str, Any]:
 
 
 class Modules:
-    """The modules of one program."""
+    """The modules of one program. Those of a traced program have parameters, buffers, other tensors and submodules, and no
+    methods."""
 
-    def __init__(self, texts: Texts) -> None:
+    def __init__(self, texts: Texts, traced: bool = False) -> None:
         self.texts = texts
+        self.traced = traced
         self._classes: dict[Any, str] = {}
         self._class_of: dict[int, str] = {}
         self._values: dict[int, dict[str, Any]] = {}
@@ -62,7 +65,8 @@ class Modules:
         known = self._class_of.get(id(module))
         if known is not None:
             return known
-        if any(getattr(module, hooks, None) for hooks in ("_forward_hooks", "_forward_pre_hooks")):
+        hooked = any(getattr(module, hooks, None) for hooks in ("_forward_hooks", "_forward_pre_hooks"))
+        if hooked and not self.traced:
             raise place_of(type(module)).error(f"hooks of `{type(module).__name__}` are not supported")
         facts = _Facts(self, module)
         key = facts.key()
@@ -73,6 +77,13 @@ class Modules:
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
         return name
+
+    def tensors(self, module: Any) -> Iterator[tuple[list[str], Any]]:
+        """Returns the tensors of a module and of those below it, with the paths of attributes."""
+        for path, part in module.named_modules(remove_duplicate=False):
+            for name, value in self._values[id(part)].items():
+                if hasattr(value, "__dlpack__"):
+                    yield [*path.split("."), name] if path else [name], value
 
     def build(self, program: _native.Program, module: Any) -> _native.ScriptObject:
         """Makes the object of a module, children first."""
@@ -132,6 +143,11 @@ class _Facts:
         for name, child in module._modules.items():
             self._add(name, child, "NoneType" if child is None else self.modules.class_of(child))
         self._add("training", bool(module.training), "bool")
+        if self.modules.traced:
+            for name, value in vars(module).items():
+                if hasattr(value, "__dlpack__"):
+                    self._add(name, value, "Tensor")
+            return
         hints = _hints(type(module))
         constant_names = set(getattr(type(module), "__constants__", ()))
         for name, value in vars(module).items():
@@ -198,6 +214,8 @@ class _Facts:
     def _methods(self) -> list[tuple[int, str, str]]:
         """Returns the texts of the compiled methods with their lines, in order."""
         cls = type(self.module)
+        if self.modules.traced:
+            return []
         if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             return [(place_of(cls).line + 1, place_of(cls).file, self._sequential())]
         if _base_name(self.module) in ("ModuleList", "ModuleDict", "ParameterList"):

@@ -12,11 +12,14 @@ from typing import Any
 
 from . import _dtypes, _native
 from ._values import device
-from .errors import MisuseError
+from .errors import CompileError, MisuseError
 
 _functions: dict[Any, Any] = {}
 
 _MAX_CACHED = 4096
+
+trace: Any = None
+"""The trace that records the calls of one thread, if one does (:mod:`flambeau._trace`)."""
 
 
 def type_text(value: Any) -> str | None:
@@ -73,7 +76,43 @@ def evaluate(key: Any, expression: Any, values: list[Any], name: str) -> Any:
 
     ``expression`` takes the texts of the values (parameter names or ``None``) and returns the statement of the program.
     """
+    if trace is not None and trace.active:
+        return _recorded(key, expression, values, name)
     texts = [type_text(value) for value in values]
+    found = _function(key, expression, texts, name)
+    return found(*[_plain(v, t) for v, t in zip(values, texts, strict=True) if t is not None])
+
+
+def _recorded(key: Any, expression: Any, values: list[Any], name: str) -> Any:
+    """Evaluates an expression and records it. Numbers of the trace, such as sizes, are tensors where the expression takes
+    tensors, and integers elsewhere."""
+    plain = [_mixed(value) if isinstance(value, (list, tuple)) else value for value in values]
+    try:
+        texts = [type_text(value) for value in plain]
+        found = _function(key, expression, texts, name)
+    except CompileError:
+        if not any(trace.is_number(value) for value in values):
+            raise
+        plain = [value.flat()[0] if trace.is_number(value) else value for value in plain]
+        texts = [type_text(value) for value in plain]
+        found = _function(key, expression, texts, name)
+    given = [_plain(v, t) for v, t in zip(plain, texts, strict=True) if t is not None]
+    with trace.pause():
+        result = found(*given)
+    recorded = [_plain(v, t) for v, t in zip(values, texts, strict=True) if t is not None]
+    trace.inline(found, recorded, result)
+    return result
+
+
+def _mixed(values: Sequence[Any]) -> Sequence[Any]:
+    """Returns a list with numbers of the trace as integers, if it has other integers or only such numbers."""
+    if all(trace.is_number(value) or isinstance(value, int) for value in values):
+        return type(values)(value.flat()[0] if trace.is_number(value) else value for value in values)
+    return values
+
+
+def _function(key: Any, expression: Any, texts: list[str | None], name: str) -> Any:
+    """Returns the compiled program of an expression for the types of its values."""
     full = (key, *texts)
     found = _functions.get(full)
     if found is None:
@@ -84,7 +123,7 @@ def evaluate(key: Any, expression: Any, values: list[Any], name: str) -> Any:
         if len(_functions) >= _MAX_CACHED:
             _functions.clear()
         _functions[full] = found
-    return found(*[_plain(v, t) for v, t in zip(values, texts, strict=True) if t is not None])
+    return found
 
 
 def call(target: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -8,17 +8,17 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from . import _native, _ops
 from ._markers import Attribute, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait
 from ._native import Graph, Tensor
 
 if TYPE_CHECKING:
-    from ._frontend import Fallback
+    from ._frontend import Fallback, Texts
 
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
-    "fork", "freeze", "ignore", "interface", "is_scripting", "isinstance", "load", "optimize_for_inference", "save", "script",
-    "unused", "wait",
+    "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
+    "script", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 
@@ -36,6 +36,10 @@ class ScriptFunction:
         self.__doc__ = python.__doc__ if python is not None else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _ops.trace is not None and _ops.trace.active:
+            from ._trace import call_in_trace
+
+            return call_in_trace(_ops.trace, self._function, args, kwargs)
         return self._function(*args, **kwargs)
 
     @property
@@ -278,8 +282,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         return definition
     texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
-        name = texts.function(definition)
-        return ScriptFunction(texts.compile().function(name), definition, texts.fallbacks)
+        return _compiled(definition, texts)
     if builtins.isinstance(definition, type):
         texts.class_name(definition)
         texts.compile()
@@ -294,6 +297,112 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     from .errors import MisuseError
 
     raise MisuseError(f"an object of type `{type(definition).__name__}` is no function, class or module")
+
+
+def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
+    """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
+    whole."""
+    from ._frontend import Texts
+    from .errors import CompileError
+
+    while True:
+        name = texts.function(function)
+        try:
+            return ScriptFunction(texts.compile().function(name), function, texts.fallbacks)
+        except CompileError as error:
+            origin = texts.origin(error.file or "", error.line or 0) if texts.fallback else None
+            if origin is None or origin is function:
+                raise
+            again = Texts(fallback=True)
+            again.refused = {**texts.refused, id(origin): (origin, error.message)}
+            texts = again
+
+
+def trace(
+    func: Any,
+    example_inputs: Any,
+    check_trace: bool = True,
+    check_inputs: Iterable[Any] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+) -> Any:
+    """Runs a function or a module on example arguments and compiles the operators that it calls.
+
+    The trace has no control flow of Python: branches and loops are those that the example takes. Sizes of tensors are those of
+    each call. Compiled functions that are called keep their control flow. Where a value leaves the trace, such as by ``int(x)``
+    or ``if x``, a :class:`TracerWarning` names the line.
+
+    With ``check_trace`` the function is traced again, also on ``check_inputs``, and the graphs and results are compared. With
+    ``strict`` the result may not be a list or a dictionary, whose structure could depend on the arguments.
+
+    Raises:
+        MisuseError: an argument or the result is something that a trace cannot have.
+        TracingCheckError: a second run records another graph.
+        UnsupportedError: the compiler does not have an operator that is called.
+    """
+    from . import _trace
+    from ._modules import is_module
+
+    inputs = _trace.as_tuple(example_inputs)
+    if is_module(func):
+        methods = {"forward": inputs}
+        checks = [{"forward": given} for given in check_inputs] if check_inputs is not None else None
+        return trace_module(func, methods, check_trace, checks, check_tolerance, strict)
+    if builtins.isinstance(func, (ScriptFunction, ScriptModule)):
+        return func
+    if builtins.isinstance(func, types.MethodType) and is_module(func.__self__):
+        traced = trace_module(func.__self__, {func.__name__: inputs}, check_trace, None, check_tolerance, strict)
+        return getattr(traced, func.__name__)
+    program, graph = _trace.trace_function(func, inputs, strict)
+    compiled = ScriptFunction(program.function("forward"))
+    compiled.__name__ = getattr(func, "__name__", "forward")
+    compiled.__doc__ = func.__doc__
+    if check_trace:
+        checked = _trace.Checked(func, lambda given: _trace.trace_function(func, tuple(given), strict)[1])
+        _trace.check(compiled, graph, checked, [inputs, *map(_trace.as_tuple, check_inputs or ())], check_tolerance)
+    return compiled
+
+
+def trace_module(
+    mod: Any,
+    inputs: dict[str, Any],
+    check_trace: bool = True,
+    check_inputs: Iterable[dict[str, Any]] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+) -> ScriptModule:
+    """Traces methods of a module of PyTorch, each on its example arguments: see :func:`trace`. The result has the module's
+    parameters, buffers and submodules."""
+    from . import _trace
+    from ._modules import is_module
+
+    if not is_module(mod):
+        from .errors import MisuseError
+
+        raise MisuseError(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
+    modules = _trace.TracedModules(mod)
+    examples = {name: _trace.as_tuple(given) for name, given in inputs.items()}
+    graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
+    module = _module_of(modules.build())
+    if check_trace:
+        for name, graph in graphs.items():
+            given = [examples[name], *(_trace.as_tuple(check[name]) for check in check_inputs or () if name in check)]
+            _trace.check(getattr(module, name), graph, modules.checked(name, strict), given, check_tolerance)
+    return module
+
+
+def is_tracing() -> bool:
+    """Returns whether the calls of this thread are recorded."""
+    return _ops.trace is not None and bool(_ops.trace.active)
+
+
+def __getattr__(name: str) -> Any:
+    """Classes of traces, which few programs use."""
+    if name in ("TracerWarning", "TracingCheckError"):
+        from . import _trace
+
+        return getattr(_trace, name)
+    raise AttributeError(name)
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -166,7 +166,12 @@ fn describe(py: Python<'_>, tensor: &DlTensor) -> PyResult<(DType, Layout)> {
         return Err(misuse(py, "negative strides are not supported; pass a copy".to_owned()));
     }
     let layout = match strides {
-        Some(strides) => Layout::new(sizes, strides, 0),
+        // PyTorch's producer sets the strides of dimensions of size 1 to 1. Those of a contiguous tensor are restored, because
+        // saved strides decide in which memory format PyTorch computes.
+        Some(strides) => Layout::new(sizes, strides, 0).and_then(|layout| match layout.is_contiguous() {
+            true => Layout::contiguous(sizes),
+            false => Ok(layout),
+        }),
         None => Layout::contiguous(sizes),
     };
     Ok((dtype, layout.map_err(|e| raise_tensor(py, e))?))

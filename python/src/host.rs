@@ -70,9 +70,13 @@ impl Hosted {
     fn object<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let mut names = path.split('.');
         let first = names.next().unwrap_or_default();
-        let known = self.objects.get(first);
-        let known = known.ok_or_else(|| PyNameError::new_err(format!("name '{first}' is not defined")))?;
-        names.try_fold(known.bind(py).clone(), |object, name| object.getattr(name))
+        let known = match (self.objects.get(first), first) {
+            (Some(known), _) => known.bind(py).clone(),
+            // Operators and builtin functions on objects of Python.
+            (None, "operator" | "builtins") => py.import(first)?.into_any(),
+            (None, _) => return Err(PyNameError::new_err(format!("name '{first}' is not defined"))),
+        };
+        names.try_fold(known, |object, name| object.getattr(name))
     }
 }
 

@@ -12,6 +12,7 @@ mod host;
 mod lent;
 mod program;
 mod tensor;
+mod trace;
 mod values;
 
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::PyFunction>()?;
     module.add_class::<program::ScriptObject>()?;
     module.add_class::<program::PyExported>()?;
+    module.add_class::<trace::PyRecorder>()?;
+    module.add_class::<trace::PyTracedValue>()?;
     module.add_class::<graph::PyGraph>()?;
     module.add_class::<graph::PyNode>()?;
     module.add_class::<graph::PyValue>()?;

@@ -209,6 +209,16 @@ impl PyFunction {
         Ok(PyFunction { program, entry })
     }
 
+    /// Returns the parameters.
+    pub(crate) fn params(&self) -> &[Argument] {
+        self.entry.params()
+    }
+
+    /// Returns the graph with all calls inlined.
+    pub(crate) fn inlined(&self) -> Result<flambeau::Graph, Error> {
+        self.entry.optimized("inline")
+    }
+
     #[cold]
     fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
         let (name, takes) = (self.entry.name(), self.entry.params().len());

@@ -68,6 +68,12 @@ impl PyTensor {
         Ok(start.as_ptr() as usize + self.0.offset() as usize * self.0.dtype().size())
     }
 
+    /// Identifies the tensor among those that are alive.
+    #[getter]
+    fn identity(&self) -> usize {
+        self.0.id()
+    }
+
     /// The elements in row-major order.
     fn flat<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let scalars = or_raise(py, self.0.to_scalars())?;

@@ -188,6 +188,9 @@ impl<'a> Cx<'a> {
                 .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new(&own))));
             return self.operate(span, name, if has { &own } else { method }, &[current, rhs]).await;
         }
+        if let Some(result) = self.operate_on_host(span, &method.replacen("__", "__i", 1), &[current, rhs]) {
+            return Ok(result);
+        }
         let list = ty.list_elem().is_some() && matches!(op, SyntaxOp::Add | SyntaxOp::Mul);
         if let Some(in_place) = in_place(op).filter(|_| ty.is_tensor() || list) {
             return self.builtin(span, in_place, &[current, rhs]);

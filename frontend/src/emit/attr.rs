@@ -321,6 +321,12 @@ impl<'a> Cx<'a> {
     pub(crate) async fn set_member(&self, span: Span, object: TreeId, name: &str, value: ValueId) -> Res<()> {
         let target = self.eval(object, None).await?;
         let ty = self.ty(target);
+        if self.is_host(target) {
+            self.at(span);
+            let name = self.constant(name);
+            self.host_function(span, "builtins.setattr", &[target, name, value]);
+            return Ok(());
+        }
         if ty.as_class().is_none() {
             return self
                 .fail(span, format!("Assignment to attribute of '{}' is not supported", ty.annotation()));

@@ -132,7 +132,7 @@ impl<'a> Cx<'a> {
         let ty = self.ty(value);
         if ty == Type::NONE {
             NoneNess::Always
-        } else if ty.may_be_none() || ty.is_tensor() && self.is_undefined(value) {
+        } else if ty.may_be_none() || ty == Type::PY_OBJECT || ty.is_tensor() && self.is_undefined(value) {
             NoneNess::Maybe
         } else {
             NoneNess::Never
@@ -167,7 +167,9 @@ impl<'a> Cx<'a> {
         let mut refinements = Refinements::default();
         if let Some((var, value)) = about {
             let (name, ty) = (self.symbol(var), self.ty(value));
-            refinements.when_false.extend(without(ty, &[Type::NONE], self).map(|t| (name, t)));
+            if ty != Type::PY_OBJECT {
+                refinements.when_false.extend(without(ty, &[Type::NONE], self).map(|t| (name, t)));
+            }
         }
         let refinements = if is { refinements } else { refinements.not() };
         Ok(Condition { value, refinements, constant_condition: None })
@@ -245,6 +247,10 @@ impl<'a> Cx<'a> {
 
     pub(crate) async fn isinstance(&self, span: Span, object: TreeId, classes: TreeId) -> Res<Condition> {
         let value = self.eval(object, None).await?;
+        if self.is_host(value) {
+            let text = "a test of the type of a Python object: annotate the object with the type that it has";
+            return self.unsupported(span, text);
+        }
         let classes = self.class_list(classes)?;
         let ty = self.ty(value);
         let fits = |t: Type| classes.iter().any(|&c| self.is_subtype(t, c) || matches_bare_container(t, c));

@@ -327,7 +327,7 @@ impl<'a> Cx<'a> {
         if self.ast().op(tree) == Some(SyntaxOp::In) {
             std::mem::swap(&mut lhs, &mut rhs);
         }
-        if name == "aten::remainder" && self.ty(lhs) == Type::STR {
+        if name == "aten::remainder" && self.ty(lhs) == Type::STR && !self.is_host(rhs) {
             return self.builtin(span, "aten::percentFormat", &[lhs, rhs]);
         }
         if name == "aten::add"
@@ -390,6 +390,9 @@ impl<'a> Cx<'a> {
             let called = self.call_method(span, object, Symbol::new(method), args).await?;
             return self.as_value(span, called);
         }
+        if let Some(result) = self.operate_on_host(span, method, args) {
+            return Ok(result);
+        }
         self.builtin(span, name, args)
     }
 
@@ -405,6 +408,9 @@ impl<'a> Cx<'a> {
                 let ty = self.ty(value);
                 if ty.is_tensor() || matches!(ty, Type::INT | Type::FLOAT | Type::COMPLEX | Type::NUMBER) {
                     return Ok(value);
+                }
+                if let Some(result) = self.operate_on_host(span, "__pos__", &[value]) {
+                    return Ok(result);
                 }
                 return self.fail(span, format!("bad operand type for unary +: '{}'", ty.annotation()));
             }
@@ -510,7 +516,10 @@ impl<'a> Cx<'a> {
         {
             return (0..n).map(|i| self.element_at(span, &sugar, i)).collect();
         }
-        let value = self.as_value(span, sugar)?;
+        let mut value = self.as_value(span, sugar)?;
+        if self.is_host(value) {
+            value = self.elements_of_host(span, value);
+        }
         self.at(span);
         let ty = self.ty(value);
         if ty.as_tuple().is_some() {

@@ -6,10 +6,10 @@
 
 use std::rc::Rc;
 
-use flambeau_ir::{Diagnostic, HostOp, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{Diagnostic, FunctionSchema, HostOp, Prim, Symbol, Type, ValueId};
 
-use super::fun::Cx;
-use super::matching::CallArgs;
+use super::fun::{Cx, Res};
+use super::matching::{CallArgs, CallArgument};
 use super::scope::Scope;
 use super::sugar::{Sugar, SugaredValue};
 use crate::span::Span;
@@ -77,4 +77,99 @@ impl Cx<'_> {
     pub(super) fn cast_host(&self, value: ValueId, to: Type) -> ValueId {
         self.value(Prim::CastFromPython, &[value], to)
     }
+
+    /// Calls a function of the host by its path.
+    pub(super) fn host_function(&self, span: Span, path: &str, operands: &[ValueId]) -> ValueId {
+        self.host(span, &HostOp::Function(Symbol::new(path), Vec::new()), operands)
+    }
+
+    /// Returns true if a value is a host object.
+    pub(super) fn is_host(&self, value: ValueId) -> bool {
+        self.ty(value) == Type::PY_OBJECT
+    }
+
+    /// Applies an operator by the name of its method, `__add__`, if an operand is a host object.
+    pub(super) fn operate_on_host(&self, span: Span, method: &str, args: &[ValueId]) -> Option<ValueId> {
+        let is_host = args.iter().any(|&arg| self.is_host(arg));
+        is_host.then(|| self.host_function(span, &format!("operator.{method}"), args))
+    }
+
+    /// Returns the elements of a host object as a list.
+    pub(super) fn elements_of_host(&self, span: Span, object: ValueId) -> ValueId {
+        let list = self.host_function(span, "builtins.list", &[object]);
+        self.cast_host(list, Type::list(Type::PY_OBJECT))
+    }
+
+    /// Calls an operator on host objects: one that Python has under another name, or a tensor operator, to whose
+    /// parameters the objects are cast. Returns `None` without a host object among the arguments.
+    pub(super) fn builtin_on_host(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<Option<ValueId>> {
+        if !args.has_host() {
+            return Ok(None);
+        }
+        let given =
+            || args.receiver.iter().chain(&args.positional).chain(args.keywords.iter().map(|(_, g)| g));
+        if let Some((_, path, result)) = FUNCTIONS.iter().find(|(op, ..)| name == *op) {
+            let operands: Vec<ValueId> = given().map(|g| g.value).collect();
+            let value = self.host_function(span, path, &operands);
+            return Ok(Some(result.map_or(value, |ty| self.cast_host(value, ty))));
+        }
+        let registry = self.session.registry();
+        let fits = |schema: &&FunctionSchema| schema.vararg || schema.args.len() >= given().count();
+        let schemas = registry.overloads(name).iter().map(|&id| registry.schema(id));
+        let Some(schema) = schemas.into_iter().find(fits) else { return Ok(None) };
+        let cast = self.cast_arguments(span, schema, args);
+        self.call_builtin(span, name, &cast).map(Some)
+    }
+
+    /// Casts the host objects among arguments to the types of a function's parameters, and to strings where a function
+    /// takes any number of arguments.
+    pub(super) fn cast_arguments(&self, span: Span, schema: &FunctionSchema, args: &CallArgs) -> CallArgs {
+        let cast = |given: &CallArgument, ty: Option<Type>| match ty {
+            _ if given.ty != Type::PY_OBJECT => *given,
+            Some(Type::ANY | Type::PY_OBJECT) => *given,
+            Some(ty) => self.given(self.cast_host(given.value, ty)),
+            None => {
+                let text = self.host_function(span, "builtins.str", &[given.value]);
+                self.given(self.cast_host(text, Type::STR))
+            }
+        };
+        let bound = usize::from(args.receiver.is_some());
+        let positional = args.positional.iter().enumerate();
+        let formal = |i: usize| schema.args.get(i).map(|arg| arg.ty);
+        let named = |name: Symbol| schema.args.iter().find(|arg| arg.name == name).map(|arg| arg.ty);
+        CallArgs {
+            receiver: args.receiver.as_ref().map(|g| cast(g, formal(0))),
+            positional: positional.map(|(i, g)| cast(g, formal(i + bound))).collect(),
+            keywords: args.keywords.iter().map(|(n, g)| (*n, cast(g, named(*n)))).collect(),
+        }
+    }
 }
+
+/// Builtin functions of programs, the functions of Python for host objects, and the types of their results.
+const FUNCTIONS: &[(&str, &str, Option<Type>)] = &[
+    ("aten::len", "builtins.len", Some(Type::INT)),
+    ("aten::Int", "builtins.int", Some(Type::INT)),
+    ("aten::Float", "builtins.float", Some(Type::FLOAT)),
+    ("aten::Complex", "builtins.complex", Some(Type::COMPLEX)),
+    ("aten::Bool", "operator.truth", Some(Type::BOOL)),
+    ("aten::str", "builtins.str", Some(Type::STR)),
+    ("aten::__is__", "operator.is_", Some(Type::BOOL)),
+    ("aten::__isnot__", "operator.is_not", Some(Type::BOOL)),
+    ("aten::Delete", "operator.__delitem__", None),
+    ("aten::hash", "builtins.hash", Some(Type::INT)),
+    ("aten::ord", "builtins.ord", Some(Type::INT)),
+    ("aten::chr", "builtins.chr", Some(Type::STR)),
+    ("aten::hex", "builtins.hex", Some(Type::STR)),
+    ("aten::oct", "builtins.oct", Some(Type::STR)),
+    ("aten::bin", "builtins.bin", Some(Type::STR)),
+    ("aten::abs", "builtins.abs", None),
+    ("aten::round", "builtins.round", None),
+    ("aten::sorted", "builtins.sorted", None),
+    ("aten::sum", "builtins.sum", None),
+    ("aten::divmod", "builtins.divmod", None),
+    ("aten::all", "builtins.all", Some(Type::BOOL)),
+    ("aten::any", "builtins.any", Some(Type::BOOL)),
+    ("prim::min", "builtins.min", None),
+    ("prim::max", "builtins.max", None),
+    ("prim::abs", "builtins.abs", None),
+];

@@ -1,7 +1,7 @@
 //! Subscripts: items, slices, tensor indexing with several subscripts, and assignment to these.
 
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{HostOp, IValue, Prim, Symbol, Type, ValueId};
 
 use super::assign::in_place;
 use super::fun::{Cx, Res};
@@ -86,6 +86,10 @@ impl<'a> Cx<'a> {
         let ty = self.ty(value);
         if ty.is_tensor() {
             return self.tensor_item(span, value, parts);
+        }
+        if self.is_host(value) {
+            let index = self.host_index(span, &parts);
+            return self.operate(span, "aten::__getitem__", "__getitem__", &[value, index]).await;
         }
         let [part] = parts.as_slice() else {
             return self.fail(
@@ -333,9 +337,31 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 
+    /// Returns a subscript of a host object as one value.
+    fn host_index(&self, span: Span, parts: &[Part]) -> ValueId {
+        let values: Vec<ValueId> = parts
+            .iter()
+            .map(|part| match part {
+                Part::Value(value) => *value,
+                Part::Slice(bounds) => {
+                    let bounds = bounds.map(|bound| bound.unwrap_or_else(|| self.none()));
+                    self.host_function(span, "builtins.slice", &bounds)
+                }
+                Part::Dots => self.host(span, &HostOp::Object(Symbol::new("builtins.Ellipsis")), &[]),
+            })
+            .collect();
+        match values.as_slice() {
+            [one] => *one,
+            several => self.tuple(several),
+        }
+    }
+
     /// Returns the single index of an item assignment to a container other than a tensor.
     fn assigned_index(&self, span: Span, container: ValueId, parts: &[Part]) -> Res<ValueId> {
         let ty = self.ty(container);
+        if self.is_host(container) {
+            return Ok(self.host_index(span, parts));
+        }
         // A tuple would convert to a temporary list, and the assignment would be lost.
         if ty.as_tuple().is_some() || ty == Type::STR {
             return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));

@@ -304,6 +304,7 @@ impl<'a> Cx<'a> {
                 match ty.kind() {
                     TypeKind::List(_) | TypeKind::Str | TypeKind::Tensor(_) => Ok(Sugar::Value(value)),
                     TypeKind::Dict(..) => self.builtin(span, "aten::keys", &[value]).map(Sugar::Value),
+                    TypeKind::PyObject => Ok(Sugar::Value(self.elements_of_host(span, value))),
                     TypeKind::Tuple(_) => {
                         self.at(span);
                         Ok(Sugar::Tuple(self.unpack_tuple(value).into_iter().map(Sugar::Value).collect()))

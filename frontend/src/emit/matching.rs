@@ -40,6 +40,13 @@ pub(crate) struct CallArgs {
 }
 
 impl CallArgs {
+    /// Returns whether an argument is a host object.
+    pub(super) fn has_host(&self) -> bool {
+        let mut given =
+            self.receiver.iter().chain(&self.positional).chain(self.keywords.iter().map(|(_, g)| g));
+        given.any(|g| g.ty == Type::PY_OBJECT)
+    }
+
     /// Returns the parts of the call that overload resolution depends on.
     fn shape(&self) -> CallShape {
         CallShape {
@@ -127,6 +134,8 @@ impl Cx<'_> {
         schema: &FunctionSchema,
         args: &CallArgs,
     ) -> Res<(Operands, Type)> {
+        let cast = args.has_host().then(|| self.cast_arguments(span, schema, args));
+        let args = cast.as_ref().unwrap_or(args);
         match match_call(&[schema], args.shape().call(), self.session) {
             Ok(matched) => {
                 self.at(span);
@@ -139,6 +148,9 @@ impl Cx<'_> {
 
     /// Calls the overload of operator `name` that matches; packs several results into a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
+        if let Some(result) = self.builtin_on_host(span, name, args)? {
+            return Ok(result);
+        }
         if let Some(function) = self.over_objects(span, name, args)? {
             let compiled = self.session.compile(function)?;
             return self.call_compiled(span, function, &compiled.schema, args);

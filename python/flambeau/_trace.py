@@ -1,0 +1,514 @@
+"""Traces: graphs of the operators that a run calls.
+
+:class:`Trace` knows which tensors of the run are which values of the graph, for tensors of every library; the extension's
+recorder builds the graph. Calls on tensors of this package are recorded by :mod:`flambeau._ops`, those of PyTorch by
+:mod:`flambeau._trace_torch`. A tensor that no recorded call made is a constant.
+"""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from . import _dtypes, _native, _ops
+from .errors import CompileError, MisuseError
+
+
+class TracerWarning(Warning):
+    """A trace may not hold for other arguments."""
+
+
+class TracingCheckError(AssertionError):
+    """A second run of a traced function recorded another graph."""
+
+
+_LEAVES = (
+    "might cause the trace to be incorrect. We can't record the data flow of Python values, so this value will be treated as "
+    "a constant in the future. This means that the trace might not generalize to other inputs!"
+)
+
+_STRICT = (
+    "at the output of the tracer might cause the trace to be incorrect, this is only valid if the container structure does "
+    "not change based on the module's inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` "
+    "instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side effects, pass "
+    "strict=False to trace() to allow this behavior."
+)
+
+_INTERNAL = (f"{__package__}.", "torch.")
+
+
+def is_tensor(value: Any) -> bool:
+    """Returns whether a value is a tensor of this package or of PyTorch."""
+    if isinstance(value, _native.Tensor):
+        return True
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def user_frame() -> tuple[str, int]:
+    """Returns file and line of the innermost frame of the user."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL):
+        frame = frame.f_back
+    return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def warn(text: str) -> None:
+    """Warns at the line of the user that is traced."""
+    file, line = user_frame()
+    warnings.warn_explicit(text, TracerWarning, file, line)
+
+
+def leaves(kind: str) -> None:
+    """Warns that a value leaves the trace as a value of Python."""
+    warn(f"Converting a tensor to a {kind} {_LEAVES}")
+
+
+class Trace:
+    """One recorded run."""
+
+    def __init__(self, program: _native.Program | None = None, class_name: str | None = None) -> None:
+        self.recorder = _native.Recorder(program, class_name)
+        self.thread = threading.get_ident()
+        self.paused = 0
+        self.scopes: list[str] = []
+        # The paths of attributes of the module, by the identity of their tensors.
+        self.paths: dict[Any, list[str]] = {}
+        self._values: dict[Any, _native.TracedValue] = {}
+        # The tensor that the last recorded call returned.
+        self.last: Any = None
+        # Tensors whose identity is a key stay alive.
+        self._alive: list[Any] = []
+
+    @staticmethod
+    def key(tensor: Any) -> Any:
+        """Identifies a tensor."""
+        return ("own", tensor.identity) if isinstance(tensor, _native.Tensor) else id(tensor)
+
+    @property
+    def active(self) -> bool:
+        return not self.paused and self.thread == threading.get_ident()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Records nothing for a while."""
+        self.paused += 1
+        try:
+            yield
+        finally:
+            self.paused -= 1
+
+    def bind(self, tensor: Any, value: _native.TracedValue) -> None:
+        """Makes a value of the graph that of a tensor."""
+        key = self.key(tensor)
+        if key not in self._values:
+            self._alive.append(tensor)
+        self._values[key] = value
+
+    def value(self, tensor: Any) -> _native.TracedValue | None:
+        """Returns the value of a tensor, ``None`` for a constant."""
+        key = self.key(tensor)
+        found = self._values.get(key)
+        if found is None and key in self.paths:
+            found = self.recorder.attribute(self.paths[key])
+            self.bind(tensor, found)
+        return found
+
+    def is_number(self, value: Any) -> bool:
+        """Returns whether a value may stand for a number of Python, as sizes do: a traced tensor of rank 0."""
+        return is_tensor(value) and self.value(value) is not None and value.dim() == 0
+
+    def operand(self, value: Any) -> Any:
+        """Returns what the recorder takes for a value: values of the graph, containers of them, constants."""
+        if is_tensor(value):
+            found = self.value(value)
+            if found is not None:
+                return found
+            if value.requires_grad:
+                # Operators of PyTorch take a `TypeError`, which `MisuseError` is, as an unsupported operand.
+                raise CompileError(
+                    "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
+                    "detaching the gradient"
+                )
+            return value
+        if isinstance(value, (list, tuple)):
+            parts = [self.operand(part) for part in value]
+            return parts if isinstance(value, list) else tuple(parts)
+        if isinstance(value, dict):
+            return {key: self.operand(part) for key, part in value.items()}
+        code = _dtypes.code_of(value)
+        return value if code is None or isinstance(value, (builtins.bool, int)) else code
+
+    def bind_result(self, value: _native.TracedValue, result: Any) -> None:
+        """Makes a value of the graph that of all tensors in a result."""
+        if is_tensor(result):
+            self.bind(result, value)
+        elif isinstance(result, (list, tuple)) and any(is_tensor(part) or isinstance(part, (list, tuple)) for part in result):
+            for part, element in zip(result, self.recorder.unpack(value, len(result)), strict=True):
+                self.bind_result(element, part)
+
+    def call(self, operator: str, args: Sequence[Any], results: Sequence[Any]) -> None:
+        """Records a call of an operator that was made, with the arguments of its schema in order."""
+        self.locate()
+        # The conversion of constants is no part of the run.
+        with self.pause():
+            values = self.recorder.call(operator, [self.operand(arg) for arg in args])
+            for value, result in zip(values, results, strict=True):
+                self.bind_result(value, result)
+        self.last = results[-1]
+
+    def locate(self) -> None:
+        file, line = user_frame()
+        self.recorder.locate(file, line, "/".join(self.scopes))
+
+    def inline(self, function: _native.Function, args: Sequence[Any], result: Any) -> None:
+        """Records a call of a compiled function that was made: its body, with the control flow."""
+        self.inline_operands(function, [self.operand(arg) for arg in args], result)
+
+    def inline_operands(
+        self, function: _native.Function, operands: list[Any], result: Any, named: dict[str, Any] | None = None
+    ) -> None:
+        self.locate()
+        with self.pause():
+            for value in self.recorder.inline(function, operands, named):
+                self.bind_result(value, result)
+
+    def size(self, tensor: Any, dim: int, number: Any) -> Any:
+        """Records a size; ``number`` is a tensor with its value, which stands for it."""
+        self.locate()
+        self.bind(number, self.recorder.size(self.operand(tensor), dim))
+        return number
+
+    def numel(self, tensor: Any, number: Any) -> Any:
+        """Records the number of elements of a tensor."""
+        self.locate()
+        (count,) = self.recorder.call("aten::numel", [self.operand(tensor)])
+        self.bind(number, self.recorder.number(count))
+        return number
+
+    def input(self, name: str, example: Any) -> Any:
+        """Adds an input and makes it the value of the tensors in the example. Returns the example, with views in place of
+        tensors that are inputs already."""
+        _check_input(example)
+        example = _mapped(example, lambda tensor: tensor if self.value(tensor) is None else tensor.view_as(tensor))
+        with self.pause():
+            value = self.recorder.input(name, _detached(example))
+        self._bind_input(value, example)
+        return example
+
+    def _bind_input(self, value: _native.TracedValue, example: Any) -> None:
+        if is_tensor(example):
+            self.bind(example, value)
+        elif isinstance(example, dict):
+            for key, part in example.items():
+                (element,) = self.recorder.call(f"aten::__getitem__.Dict_{type(key).__name__}", [value, key])
+                self._bind_input(element, part)
+        elif example:
+            for part, element in zip(example, self.recorder.unpack(value, len(example)), strict=True):
+                self._bind_input(element, part)
+
+
+def _check_input(example: Any) -> None:
+    if is_tensor(example):
+        return
+    if isinstance(example, (list, tuple, dict)):
+        for part in example.values() if isinstance(example, dict) else example:
+            _check_input(part)
+        return
+    raise MisuseError(
+        f"Type '{type(example).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of "
+        "Tensors can be traced"
+    )
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Returns a value with every tensor changed."""
+    if is_tensor(value):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _mapped(part, change) for key, part in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_make"):
+        return value._make(_mapped(part, change) for part in value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_mapped(part, change) for part in value)
+    return value
+
+
+def _detached(value: Any) -> Any:
+    return _mapped(value, lambda tensor: tensor.detach() if tensor.requires_grad else tensor)
+
+
+def _check_output(value: Any, strict: bool) -> None:
+    if is_tensor(value):
+        return
+    if isinstance(value, (list, dict)):
+        if strict:
+            raise MisuseError(f"Encountering a {type(value).__name__} {_STRICT}")
+        for part in value.values() if isinstance(value, dict) else value:
+            _check_output(part, strict)
+        return
+    if isinstance(value, tuple):
+        for part in value:
+            _check_output(part, strict)
+        return
+    raise MisuseError(
+        "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, not a value of "
+        f"type '{type(value).__name__}'"
+    )
+
+
+def _names_of(function: Any, count: int) -> list[str]:
+    """Returns the names of the first parameters of a function."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return [plain[i] if i < len(plain) else f"args_{i}" for i in range(count)]
+
+
+@contextmanager
+def recording(trace: Trace) -> Iterator[None]:
+    """Records the calls of this thread."""
+    if _ops.trace is not None:
+        raise MisuseError("a trace within a trace")
+    with _own_numbers(trace):
+        _ops.trace = trace
+        try:
+            if "torch" in sys.modules:
+                from ._trace_torch import modes
+
+                with modes(trace):
+                    yield
+            else:
+                yield
+        finally:
+            _ops.trace = None
+
+
+@contextmanager
+def _own_numbers(trace: Trace) -> Iterator[None]:
+    """Lets sizes of tensors of this package be recorded, and conversions to values of Python warn."""
+    kept = {name: vars(_native.Tensor).get(name) for name in ("shape", "size", "numel", *_CONVERSIONS)}
+    shape, size, numel = kept["shape"], kept["size"], kept["numel"]
+
+    def number(value: int) -> Any:
+        from ._tensor import tensor
+
+        with trace.pause():
+            return tensor(value)
+
+    def sizes(self: Any, dim: int | None = None) -> Any:
+        if not trace.active or trace.value(self) is None:
+            return shape.__get__(self) if dim is None else size(self, dim)
+        found = shape.__get__(self)
+        if dim is not None:
+            return trace.size(self, dim, number(found[dim]))
+        return tuple(trace.size(self, i, number(n)) for i, n in enumerate(found))
+
+    def count(self: Any) -> Any:
+        if not trace.active or trace.value(self) is None:
+            return numel(self)
+        return trace.numel(self, number(numel(self)))
+
+    def converted(name: str, kind: str) -> Any:
+        def convert(self: Any, *args: Any) -> Any:
+            if trace.active and trace.value(self) is not None:
+                leaves(kind)
+            with trace.pause():
+                return kept[name](self, *args)
+
+        return convert
+
+    owner: Any = _native.Tensor
+    owner.shape = property(sizes)
+    owner.size = sizes
+    owner.numel = count
+    for name, kind in _CONVERSIONS.items():
+        setattr(owner, name, converted(name, kind))
+    try:
+        yield
+    finally:
+        for name, member in kept.items():
+            setattr(owner, name, member)
+
+
+_CONVERSIONS = {
+    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float", "__index__": "Python index",
+    "__complex__": "Python complex", "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
+}  # fmt: skip
+
+
+def record(
+    trace: Trace, function: Callable[..., Any], names: Sequence[str], inputs: Sequence[Any], strict: bool
+) -> Any:
+    """Runs a function and records it; returns the operand of its result."""
+    inputs = [trace.input(name, example) for name, example in zip(names, inputs, strict=True)]
+    with recording(trace):
+        result = function(*inputs)
+        _check_output(result, strict)
+        with trace.pause():
+            return trace.operand(result)
+
+
+class Checked:
+    """What a trace is compared with: the function, how it is traced, and what it was traced with."""
+
+    def __init__(self, run: Callable[..., Any], trace: Callable[[Sequence[Any]], _native.Graph]) -> None:
+        self.run = run
+        self.trace = trace
+
+
+def _lines(graph: _native.Graph) -> list[str]:
+    return [line.partition(" # ")[0].rstrip() for line in str(graph).splitlines()]
+
+
+def _difference(first: _native.Graph, second: _native.Graph) -> str | None:
+    """Names the first node in which two graphs differ."""
+    ours, theirs = _lines(first), _lines(second)
+    for i in range(max(len(ours), len(theirs))):
+        mine = ours[i].strip() if i < len(ours) else "(end of the graph)"
+        other = theirs[i].strip() if i < len(theirs) else "(end of the graph)"
+        if mine != other:
+            return f"Graphs differed across invocations!\n\tFirst diverging operator:\n\t- {mine}\n\t+ {other}"
+    return None
+
+
+def _close(found: Any, wanted: Any, tolerance: float) -> bool:
+    if is_tensor(wanted):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(wanted, torch.Tensor):
+            found = found if isinstance(found, torch.Tensor) else torch.from_dlpack(found.detach())
+            same = found.shape == wanted.shape and found.dtype == wanted.dtype
+            return bool(same and torch.allclose(found.detach(), wanted.detach(), tolerance, tolerance, equal_nan=True))
+        same = found.shape == wanted.shape and found.dtype == wanted.dtype
+        return bool(same and _ops.call("torch.allclose", [found, wanted, tolerance, tolerance, True], {}))
+    if isinstance(wanted, dict):
+        return wanted.keys() == found.keys() and all(_close(found[k], v, tolerance) for k, v in wanted.items())
+    if isinstance(wanted, (list, tuple)):
+        return len(found) == len(wanted) and all(_close(f, w, tolerance) for f, w in zip(found, wanted, strict=True))
+    return bool(found == wanted)
+
+
+def check(
+    compiled: Callable[..., Any],
+    graph: _native.Graph,
+    checked: Checked,
+    inputs: Sequence[Sequence[Any]],
+    tolerance: float,
+) -> None:
+    """Traces again and compares the graphs, and compares the results of the trace with those of the function."""
+    for example in inputs:
+
+        def fresh(example: Sequence[Any] = example) -> list[Any]:
+            return [_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TracerWarning)
+            torch = sys.modules.get("torch")
+            if torch is not None:
+                warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            again = checked.trace(fresh())
+            wanted, found = checked.run(*fresh()), compiled(*fresh())
+        difference = _difference(graph, again)
+        if difference is not None:
+            raise TracingCheckError(f"Tracing failed sanity checks!\nERROR: {difference}")
+        outputs = [(found, wanted)] if not isinstance(wanted, tuple) else list(zip(found, wanted, strict=True))
+        for number, (ours, theirs) in enumerate(outputs, 1):
+            if not _close(ours, theirs, tolerance):
+                _warn_random(graph)
+                warn(
+                    f"Output nr {number}. of the traced function does not match the corresponding output of the Python "
+                    "function."
+                )
+
+
+def _warn_random(graph: _native.Graph) -> None:
+    names = ("dropout", "rand", "bernoulli", "normal", "multinomial", "uniform", "poisson", "exponential")
+    random = [node for node in graph.nodes(nested=True) if any(part in node.kind for part in names)]
+    if random:
+        shown = "\n\t".join(repr(node) for node in random[:20])
+        warn(
+            "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n\t"
+            f"{shown}\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to trace()"
+        )
+
+
+def call_in_trace(trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a compiled function and records it."""
+    operands = [trace.operand(arg) for arg in args]
+    named = {name: trace.operand(arg) for name, arg in kwargs.items()}
+    with trace.pause():
+        result = function(*_detached(args), **_detached(kwargs))
+    trace.inline_operands(function, operands, result, named)
+    return result
+
+
+def as_tuple(inputs: Any) -> tuple[Any, ...]:
+    """Returns example inputs as the arguments of a call."""
+    if is_tensor(inputs) or isinstance(inputs, dict):
+        return (inputs,)
+    return tuple(inputs)
+
+
+def trace_function(
+    function: Callable[..., Any], inputs: tuple[Any, ...], strict: bool
+) -> tuple[_native.Program, _native.Graph]:
+    """Traces a function."""
+    trace = Trace()
+    result = record(trace, function, _names_of(function, len(inputs)), inputs, strict)
+    program = trace.recorder.finish(result)
+    return program, program.function("forward").graph()
+
+
+class TracedModules:
+    """The class and the object of a traced module, and the traces of its methods."""
+
+    def __init__(self, module: Any) -> None:
+        from ._frontend import Texts
+        from ._modules import Modules
+
+        self.module = module
+        texts = Texts()
+        self._modules = Modules(texts, traced=True)
+        self.class_name = f"__torch__.{self._modules.class_of(module)}"
+        self.program = texts.compile()
+        self.paths: dict[Any, list[str]] = {}
+        for path, tensor in self._modules.tensors(module):
+            self.paths.setdefault(Trace.key(tensor), path)
+        self.scopes = {id(part): f"__module.{path}" if path else "__module" for path, part in module.named_modules()}
+
+    def trace(self, name: str, inputs: tuple[Any, ...], strict: bool) -> tuple[_native.Program, _native.Graph]:
+        """Traces a method."""
+        from ._trace_torch import scopes
+
+        trace = Trace(self.program, self.class_name)
+        trace.paths = self.paths
+        method = self.module if name == "forward" else getattr(self.module, name)
+        names = _names_of(getattr(self.module, name), len(inputs))
+        with scopes(trace, self.scopes):
+            result = record(trace, method, names, inputs, strict)
+        program = trace.recorder.finish_method(name, result)
+        return program, program.function(f"{self.class_name}.{name}").graph()
+
+    def add(self, name: str, inputs: tuple[Any, ...], strict: bool) -> _native.Graph:
+        """Traces a method and adds it to the class."""
+        self.program, graph = self.trace(name, inputs, strict)
+        return graph
+
+    def checked(self, name: str, strict: bool) -> Checked:
+        """Returns what a method is compared with."""
+        method = self.module if name == "forward" else getattr(self.module, name)
+        return Checked(method, lambda given: self.trace(name, tuple(given), strict)[1])
+
+    def build(self) -> _native.Program:
+        """Returns the program with the module's object."""
+        built = self._modules.build(self.program, self.module)
+        return built.as_module(type(self.module).__name__)
+

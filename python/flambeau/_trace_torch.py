@@ -1,0 +1,412 @@
+"""Recording of what PyTorch runs.
+
+Two modes of PyTorch are active during a trace. The dispatch mode sees every call of an operator above autograd, before composite
+operators are decomposed, with the overload and the arguments of its schema: it records. The function mode sees calls of functions
+of Python: it returns sizes as tensors that stand for numbers, and warns if a value leaves the trace. A number of the trace that is
+passed on as an integer crosses PyTorch's parser of arguments as a :class:`torch.SymInt`, so that the dispatch mode still knows
+which value it is; code of PyTorch that needs the integer gets it.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ._trace import Trace, leaves, warn
+
+_CONVERSIONS = {
+    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float", "__index__": "Python index",
+    "__complex__": "Python complex", "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
+    "__contains__": "Python boolean", "is_nonzero": "Python boolean",
+}  # fmt: skip
+
+_NOT_RECORDED = frozenset({
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "convolution",
+    "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
+})  # fmt: skip
+"""Composite operators that PyTorch's tracer does not record: it records what they call."""
+
+
+class _Number:
+    """The node of a :class:`torch.SymInt` or :class:`torch.SymFloat` that stands for a number of the trace."""
+
+    def __init__(self, tensor: Any, hint: int | float) -> None:
+        # `None` for a constant.
+        self.tensor = tensor
+        self.hint = hint
+
+    def is_int(self) -> bool:
+        return isinstance(self.hint, int)
+
+    def is_float(self) -> bool:
+        return isinstance(self.hint, float)
+
+    def is_bool(self) -> bool:
+        return False
+
+    is_nested_int = is_constant = is_bool
+
+    def is_symbolic(self) -> bool:
+        return True
+
+    def maybe_as_int(self) -> None:
+        return None
+
+    def has_hint(self) -> bool:
+        return True
+
+    def guard_int(self, file: str, line: int) -> int:
+        if self.tensor is not None:
+            leaves("Python integer")
+        return int(self.hint)
+
+    def guard_float(self, file: str, line: int) -> float:
+        leaves("Python float")
+        return float(self.hint)
+
+    def int_(self) -> int:
+        if self.tensor is not None:
+            leaves("Python index")
+        return int(self.hint)
+
+    def clone(self) -> _Number:
+        return self
+
+    def wrap_int(self, value: int) -> _Number:
+        return _Number(None, value)
+
+    def _is_equal(self, other: _Number) -> _Truth:
+        """No number of the trace is equal to another for every argument."""
+        return _Truth(False)
+
+    eq = sym_eq = _is_equal
+
+    def str(self) -> str:
+        return str(self.hint)
+
+    _graph_repr = __str__ = str
+
+
+class _Truth(_Number):
+    """The node of a :class:`torch.SymBool`."""
+
+    def __init__(self, holds: bool) -> None:
+        super().__init__(None, holds)
+
+    def is_bool(self) -> bool:
+        return True
+
+    def is_int(self) -> bool:
+        return False
+
+    def guard_bool(self, file: str, line: int) -> bool:
+        return bool(self.hint)
+
+    guard_size_oblivious = expect_true = guard_bool
+
+
+class Sizes(tuple):  # type: ignore[type-arg]
+    """The sizes of a tensor during a trace."""
+
+    def numel(self) -> Any:
+        count: Any = 1
+        for size in self:
+            count = size * count
+        return count
+
+
+def _tree(value: Any, change: Any) -> Any:
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        return type(value)(_tree(part, change) for part in value)
+    if isinstance(value, slice):
+        return slice(*(_tree(part, change) for part in (value.start, value.stop, value.step)))
+    return change(value)
+
+
+class _Calls(ProxyTorchDispatchMode):
+    """Records calls of operators.
+
+    PyTorch admits few classes of modes above autograd, which this one derives from without their state.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        TorchDispatchMode.__init__(self, torch._C.DispatchKey.PreDispatch)
+        self._mode_key = torch._C._TorchDispatchModeKey.PROXY
+        self.pre_dispatch = True
+        self.trace = trace
+
+    def __enter__(self) -> Any:
+        return TorchDispatchMode.__enter__(self)
+
+    def __exit__(self, *error: Any) -> Any:
+        return TorchDispatchMode.__exit__(self, *error)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        plain = [_tree(arg, _concrete) for arg in args]
+        named = {name: _tree(arg, _concrete) for name, arg in kwargs.items()}
+        if not self.trace.active:
+            return func(*plain, **named)
+        name = func._schema.name.partition("::")[2]
+        if name in _NOT_RECORDED and func._can_decompose():
+            with self:
+                return func.decompose(*args, **kwargs)
+        result = func(*plain, **named)
+        self._record(func, name, args, kwargs, result)
+        return result
+
+    def _record(self, func: Any, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        schema = func._schema
+        space = schema.name.partition("::")[0]
+        traces = any(_has_tensors(ret.type) for ret in schema.returns)
+        if space in ("profiler", "prim") or not traces or name in ("lift_fresh", "lift"):
+            # PyTorch's tracer does not record these either.
+            return
+        if name == "detach_" and self.trace.value(args[0]) is None:
+            return
+        operands = [_tree(arg, _traced) for arg in args]
+        for argument in schema.arguments[len(operands) :]:
+            value = kwargs.get(argument.name, argument.default_value)
+            operands.append(_tree(value, _traced))
+        operator = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+        if name == "convolution":
+            flags = torch.backends.cudnn
+            operator = "aten::_convolution"
+            operands += [flags.benchmark, flags.deterministic, flags.enabled, flags.allow_tf32]
+        results = list(result) if len(schema.returns) > 1 else [result]
+        self.trace.call(operator, operands, results)
+
+
+def _concrete(value: Any) -> Any:
+    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, _Number):
+        return value.node.hint
+    return value
+
+
+def _traced(value: Any) -> Any:
+    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, _Number):
+        return value.node.hint if value.node.tensor is None else value.node.tensor
+    return value
+
+
+def _has_tensors(kind: Any) -> bool:
+    return "Tensor" in str(kind)
+
+
+class _Functions(TorchFunctionMode):
+    """Returns sizes as values of the trace, and warns if a value leaves it."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+
+    def __torch_function__(self, func: Any, types_: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        trace = self.trace
+        if not trace.active:
+            return func(*args, **kwargs)
+        name = getattr(func, "__name__", "")
+        known = bool(args) and isinstance(args[0], torch.Tensor) and trace.value(args[0]) is not None
+        if known:
+            if getattr(func, "__self__", None) is torch.Tensor.shape or name == "size":
+                return self._size(args[0], *args[1:], **kwargs)
+            if name in ("numel", "nelement"):
+                return trace.numel(args[0], self._number(torch.Tensor.numel(args[0])))
+            if name == "contiguous" and args[0].is_contiguous(**kwargs):
+                # PyTorch returns the tensor without a call of the operator, but a later argument may need the copy.
+                trace.call("aten::contiguous", [args[0], kwargs.get("memory_format", torch.contiguous_format)], args[:1])
+                return args[0]
+            if name in _CONVERSIONS:
+                leaves(_CONVERSIONS[name])
+                with trace.pause():
+                    return func(*args, **kwargs)
+        if func is torch.tensor or func is torch.as_tensor:
+            return self._constant(func, args, kwargs)
+        if not self._has_number(list(kwargs.values())):
+            named = kwargs
+        else:
+            named = {key: value if _takes_tensor(name, key) else self._passed(value) for key, value in kwargs.items()}
+        return self._known(func(*self._positions(func, name, args), **named))
+
+    def _known(self, result: Any) -> Any:
+        """Gives the result of a factory, which PyTorch returns as another object than the dispatcher did, its value."""
+        trace = self.trace
+        if isinstance(result, torch.Tensor) and isinstance(trace.last, torch.Tensor) and trace.value(result) is None:
+            with trace.pause():
+                same = result.untyped_storage()._cdata == trace.last.untyped_storage()._cdata
+                same = same and result.shape == trace.last.shape and result.stride() == trace.last.stride()
+            value = trace.value(trace.last)
+            if same and value is not None:
+                trace.bind(result, value)
+        return result
+
+    def _number(self, value: int) -> Any:
+        with self.trace.pause():
+            return torch.tensor(value)
+
+    def _size(self, tensor: Any, dim: Any = None) -> Any:
+        with self.trace.pause():
+            found = tensor.shape
+        if dim is not None:
+            dim = int(dim)
+            return self.trace.size(tensor, dim, self._number(found[dim]))
+        return Sizes(self.trace.size(tensor, i, self._number(n)) for i, n in enumerate(found))
+
+    def _constant(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """A tensor that is made of values of Python."""
+        if args and isinstance(args[0], torch.Tensor):
+            return func(*args, **kwargs)
+        with self.trace.pause():
+            constant = func(*args, **kwargs)
+        warn(
+            f"torch.{func.__name__} results are registered as constants in the trace. You can safely ignore this warning if "
+            "you use this function to create tensors out of constant variables that would be the same every time you call "
+            "this function. In any other case, this might cause the trace to be incorrect."
+        )
+        with self.trace.pause():
+            copy, result = constant.to(constant.device, constant.dtype), constant.detach()
+        options = [constant, constant.device, constant.dtype, False, False, None]
+        self.trace.call("aten::to.device", options, [copy])
+        self.trace.bind(copy, self.trace.value(copy))  # type: ignore[arg-type]
+        self.trace.call("aten::detach", [copy], [result])
+        return result
+
+    def _positions(self, func: Any, name: str, args: Any) -> list[Any]:
+        """Passes numbers of the trace as integers, except where an overload takes tensors."""
+        if isinstance(func, types.FunctionType):
+            return list(args)
+        if name in ("__getitem__", "__setitem__"):
+            args = (args[0], _bounded(args[1]), *args[2:])
+        receiver = 1 if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) else 0
+        return [
+            arg
+            if i < receiver or not self._has_number(arg) or _takes_tensor(name, i)
+            else self._passed(arg)
+            for i, arg in enumerate(args)
+        ]
+
+    def _has_number(self, value: Any) -> bool:
+        if isinstance(value, (list, tuple)):
+            return any(self._has_number(part) for part in value)
+        if isinstance(value, slice):
+            return any(self._has_number(part) for part in (value.start, value.stop, value.step))
+        return self.trace.is_number(value)
+
+    def _passed(self, value: Any) -> Any:
+        if self.trace.is_number(value) and value.is_floating_point():
+            return torch.SymFloat(_Number(value, float(torch.Tensor.item(value))))
+        # Elements of lists are sizes.
+        return _tree(value, self._as_integer)
+
+    def _as_integer(self, value: Any) -> Any:
+        if not self.trace.is_number(value):
+            return value
+        return torch.SymInt(_Number(value, int(torch.Tensor.item(value))))  # type: ignore[arg-type]
+
+
+def _bounded(index: Any) -> Any:
+    """Returns an index whose constant bounds of slices are symbolic: PyTorch omits slices that select everything, but a later
+    argument may be larger."""
+    if isinstance(index, tuple):
+        return tuple(_bounded(part) for part in index)
+    if isinstance(index, slice) and index.start in (None, 0) and type(index.stop) is int and index.stop >= 0:
+        return slice(index.start, torch.SymInt(_Number(None, index.stop)), index.step)  # type: ignore[arg-type]
+    return index
+
+
+_tensor_positions: dict[str, frozenset[int | str]] = {}
+
+
+def _takes_tensor(name: str, position: int | str) -> bool:
+    """Returns whether an overload of a function takes a tensor, or tensors, at a position or by name."""
+    found = _tensor_positions.get(name)
+    if found is None:
+        base = {"__rsub__": "rsub"}.get(name, name.removeprefix("__i").removeprefix("__").removesuffix("__"))
+        schemas = torch._C._jit_get_schemas_for_operator(f"aten::{base}") if base.isidentifier() else []
+        positions: set[int | str] = set()
+        for schema in schemas:
+            for i, argument in enumerate(schema.arguments):
+                if "Tensor" in str(argument.type) and not (argument.kwarg_only and argument.name == "out"):
+                    positions.update([argument.name] if argument.kwarg_only else [i, argument.name])
+        found = _tensor_positions[name] = frozenset(positions)
+    return position in found
+
+
+@contextmanager
+def _python_functions() -> Iterator[None]:
+    """Lets the bodies of PyTorch's Python functions run: with a function mode they would call the mode instead of their body.
+    PyTorch's own code for traces, such as warnings about loops over tensors, runs as well."""
+    originals = {
+        name: getattr(torch.overrides, name, None)
+        for name in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
+    }
+    plain = (torch.Tensor, torch.nn.Parameter)
+
+    def is_overridden(value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and type(value) not in plain
+
+    replacements = {
+        "has_torch_function": lambda values: any(map(is_overridden, values)),
+        "has_torch_function_unary": is_overridden,
+        "has_torch_function_variadic": lambda *values: any(map(is_overridden, values)),
+    }
+    changed = []
+    for module_name, module in list(sys.modules.items()):
+        if module_name.partition(".")[0] != "torch" or module_name == "torch.overrides":
+            continue
+        for name, original in originals.items():
+            if original is not None and vars(module).get(name) is original:
+                changed.append((module, name, original))
+                setattr(module, name, replacements[name])
+    states = [(torch._C, "_get_tracing_state"), (torch._C, "_is_tracing"), (torch.jit, "is_tracing")]
+    for owner, name in states:
+        changed.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, lambda: True)
+    try:
+        yield
+    finally:
+        for owner, name, original in changed:
+            setattr(owner, name, original)
+
+
+@contextmanager
+def modes(trace: Trace) -> Iterator[None]:
+    """Records what PyTorch runs."""
+    from torch._dispatch.python import enable_python_dispatcher
+
+    with ExitStack() as stack:
+        stack.enter_context(_python_functions())
+        stack.enter_context(enable_python_dispatcher())
+        stack.enter_context(_Calls(trace))
+        stack.enter_context(_Functions(trace))
+        yield
+
+
+@contextmanager
+def scopes(trace: Trace, names: dict[int, str]) -> Iterator[None]:
+    """Names the modules that are called in the scopes of nodes."""
+    from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+
+    def enter(module: Any, args: Any) -> None:
+        name = names.get(id(module))
+        if name not in (None, "__module"):
+            trace.scopes.append(str(name))
+
+    def leave(module: Any, args: Any, result: Any) -> None:
+        if names.get(id(module)) not in (None, "__module") and trace.scopes:
+            trace.scopes.pop()
+
+    first = register_module_forward_pre_hook(enter)
+    second = register_module_forward_hook(leave, always_call=True)
+    try:
+        yield
+    finally:
+        first.remove()
+        second.remove()

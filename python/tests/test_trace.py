@@ -1,0 +1,143 @@
+"""Traces over tensors of this package."""
+
+import threading
+import warnings
+from operator import methodcaller
+
+import pytest
+
+import flambeau
+from flambeau import jit, tensor
+
+
+def kinds(graph):
+    return [node.kind for node in graph.nodes(nested=True) if node.kind != "prim::Constant"]
+
+
+def traced(function, *inputs, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return jit.trace(function, inputs, **options)
+
+
+def test_operators_are_recorded():
+    compiled = traced(lambda x, y: (x @ y).relu() + 1, tensor([[1.0, 2.0]]), tensor([[1.0], [-1.0]]))
+    assert kinds(compiled.graph) == ["aten::matmul", "aten::relu", "aten::add"]
+    assert compiled(tensor([[3.0, 1.0]]), tensor([[1.0], [-1.0]])).tolist() == [[3.0]]
+    assert "%x" in str(compiled.graph) and __file__ in str(compiled.graph)
+
+
+def test_sizes_are_those_of_the_call():
+    def f(x):
+        return x.view(x.size(0) * x.shape[1]), x.sum() / x.numel()
+
+    compiled = traced(f, tensor([[1.0, 2.0]]))
+    flat, mean = compiled(tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
+    assert flat.tolist() == [1, 2, 3, 4, 5, 6] and mean.item() == 3.5
+
+
+def test_writes_to_views():
+    def f(x):
+        y = x.clone()
+        y[0] = 7
+        y[1:].mul_(10)
+        return y
+
+    assert traced(f, tensor([1.0, 2.0, 3.0]))(tensor([4.0, 5.0, 6.0])).tolist() == [7, 50, 60]
+
+
+def test_containers():
+    def f(pair, table):
+        first, second = pair[0].chunk(2)
+        return flambeau.cat([second, first]) + table["a"], (pair[1], first)
+
+    inputs = ((tensor([1.0, 2.0]), tensor([3.0])), {"a": tensor([10.0])})
+    result = jit.trace(f, inputs)((tensor([5.0, 6.0]), tensor([7.0])), {"a": tensor([1.0])})
+    assert result[0].tolist() == [7, 6] and result[1][0].tolist() == [7] and result[1][1].tolist() == [5]
+
+
+def test_compiled_functions_keep_their_control_flow():
+    @jit.script
+    def sign(x, flip: bool = False):
+        if bool(x.sum() > 0) != flip:
+            return x
+        return -x
+
+    compiled = traced(lambda x: sign(x) + sign(x, flip=True), tensor([1.0]))
+    assert kinds(compiled.graph).count("prim::If") == 2
+    assert compiled(tensor([-2.0])).tolist() == [0.0] and compiled(tensor([2.0])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("leave", "kind"),
+    [(bool, "boolean"), (int, "integer"), (float, "float"), (methodcaller("item"), "number"), (methodcaller("tolist"), "list")],
+)
+def test_values_that_leave_the_trace_warn(leave, kind):
+    def f(x):
+        leave(x.sum())
+        return x * 2
+
+    with pytest.warns(jit.TracerWarning, match=f"Converting a tensor to a Python {kind} might cause") as caught:
+        jit.trace(f, (tensor([1.0]),), check_trace=False)
+    assert caught[0].filename == __file__ and caught[0].lineno == f.__code__.co_firstlineno + 1
+
+
+def test_graphs_that_differ():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return x.exp() if len(calls) % 2 else x.sin()
+
+    with pytest.raises(jit.TracingCheckError, match=r"First diverging operator:\n\t- .*aten::exp.*\n\t\+ .*aten::sin"):
+        jit.trace(f, (tensor([1.0]),))
+    jit.trace(f, (tensor([1.0]),), check_trace=False)
+
+
+def test_results_that_differ():
+    def f(x):
+        return x * 2 if bool(x.sum() > 0) else x * 2.5
+
+    with pytest.warns(jit.TracerWarning):
+        jit.trace(f, (tensor([1.0]),))
+    with pytest.warns(jit.TracerWarning), pytest.raises(jit.TracingCheckError):
+        jit.trace(f, (tensor([1.0]),), check_inputs=[(tensor([-1.0]),)])
+    with pytest.warns(jit.TracerWarning, match="nondeterministic nodes"):
+        jit.trace(lambda x: flambeau.rand_like(x), (tensor([1.0]),))
+
+
+def test_what_a_trace_cannot_have():
+    x = tensor([1.0])
+    with pytest.raises(flambeau.MisuseError, match="Type 'int' cannot be traced"):
+        jit.trace(lambda n: n, (1,))
+    with pytest.raises(flambeau.MisuseError, match="Encountering a dict at the output"):
+        jit.trace(lambda x: {"a": x}, (x,))
+    assert jit.trace(lambda x: {"a": x}, (x,), strict=False)(x)["a"].tolist() == [1]
+    with pytest.raises(flambeau.MisuseError, match="Only tensors, lists"):
+        jit.trace(lambda x: 1, (x,))
+    weight = tensor([1.0], requires_grad=True)
+    with pytest.raises(flambeau.CompileError, match="requires grad as a constant"):
+        jit.trace(lambda x: x * weight, (x,))
+    assert not jit.is_tracing() and (x + 1).tolist() == [2]
+
+
+def test_errors_end_the_trace():
+    def f(x):
+        assert jit.is_tracing()
+        return x.view(7)
+
+    with pytest.raises(flambeau.RuntimeError):
+        jit.trace(f, (tensor([1.0]),))
+    assert not jit.is_tracing() and tensor([1.0]).shape == (1,)
+
+
+def test_other_threads_are_not_recorded():
+    def f(x):
+        done = []
+        thread = threading.Thread(target=lambda: done.append((x.exp(), x.shape)))
+        thread.start()
+        thread.join()
+        assert done[0][1] == (1,)
+        return x + 1
+
+    assert kinds(traced(f, tensor([1.0])).graph) == ["aten::add"]

@@ -1,0 +1,204 @@
+"""Traces of functions and modules of PyTorch, compared with PyTorch's own."""
+
+import warnings
+
+import pytest
+
+import flambeau
+from flambeau import jit
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+F = torch.nn.functional
+
+
+def kinds(graph):
+    """Kinds of nodes. A size may be an integer or a tensor for a time, which differs: the conversions are left out."""
+    lines = [line.split(" = ", 1)[1] for line in str(graph).splitlines() if " = " in line]
+    found = [line.split("(")[0].split("[")[0].strip() for line in lines]
+    skipped = {"prim::Constant", "prim::GetAttr", "prim::NumToTensor", "aten::Int", "aten::size"}
+    return sorted(kind for kind in found if kind not in skipped)
+
+
+def agree(module, *inputs, sizes=True):
+    """Compares a trace with PyTorch's: kinds of nodes, and results for the arguments."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = torch.jit.trace(module, inputs, check_trace=False, strict=False)
+        ours = jit.trace(module, inputs, check_trace=False, strict=False)
+    assert kinds(ours.graph) == kinds(theirs.inlined_graph)
+    torch.manual_seed(1)
+    wanted = theirs(*inputs)
+    flambeau.manual_seed(1)
+    torch.testing.assert_close(ours(*inputs), wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
+    return ours
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3)
+        self.seq = nn.Sequential(nn.Linear(8, 4), nn.ReLU())
+        self.register_buffer("offset", torch.ones(4))
+        self.plain = torch.full((4,), 2.0)
+
+    def forward(self, x):
+        y = self.conv(x)
+        n = y.size(0)
+        y = y.view(n, -1)[:, :8]
+        z = torch.zeros(x.shape[0] * 2 // 2, 4) + torch.arange(x.shape[0]).sum()
+        y = self.seq(y) + self.offset * self.plain + z
+        y[0] = 1
+        y[:, 1:].add_(2)
+        return y * n, torch.cat([y, y], dim=1)
+
+
+def test_modules_and_their_parameters():
+    torch.manual_seed(0)
+    net = Net().eval()
+    for parameter in net.parameters():
+        parameter.requires_grad_(False)
+    ours = agree(net, torch.randn(2, 1, 4, 4))
+    text = str(ours.graph)
+    assert 'prim::GetAttr[name="seq"]' in text and "scope: __module.seq/__module.seq.0" in text
+    larger = torch.randn(5, 1, 4, 4)
+    torch.testing.assert_close(ours(larger)[0], net(larger)[0])
+    with torch.no_grad():
+        net.conv.weight.zero_()
+    torch.testing.assert_close(ours(larger)[0], net(larger)[0])
+
+
+def test_saved_traces_run_in_pytorch(tmp_path):
+    net = Net().eval()
+    jit.trace(net, torch.ones(2, 1, 4, 4)).save(tmp_path / "net.pt")
+    x = torch.randn(3, 1, 4, 4)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.jit.load(str(tmp_path / "net.pt"))(x), net(x))
+
+
+LAYERS = {
+    "conv1d": (lambda: nn.Conv1d(3, 4, 3, padding="same"), (2, 3, 8)),
+    "conv2d": (lambda: nn.Conv2d(3, 4, 3, stride=2, padding=1, padding_mode="reflect"), (2, 3, 8, 8)),
+    "conv2d without a batch": (lambda: nn.Conv2d(3, 4, 3), (3, 8, 8)),
+    "conv_transpose": (lambda: nn.ConvTranspose2d(3, 4, 3), (2, 3, 8, 8)),
+    "batch_norm": (lambda: nn.BatchNorm2d(3).eval(), (2, 3, 8, 8)),
+    "group_norm": (lambda: nn.GroupNorm(3, 3), (2, 3, 8, 8)),
+    "instance_norm": (lambda: nn.InstanceNorm2d(3, affine=True), (2, 3, 8, 8)),
+    "layer_norm": (lambda: nn.LayerNorm(6), (4, 6)),
+    "lstm": (lambda: nn.LSTM(6, 5, 2, batch_first=True), (2, 3, 6)),
+    "gru": (lambda: nn.GRU(6, 5, bidirectional=True), (2, 3, 6)),
+    "lstm_cell": (lambda: nn.LSTMCell(6, 5), (4, 6)),
+    "transformer": (lambda: nn.TransformerEncoderLayer(8, 2, 16).eval(), (3, 2, 8)),
+    "pools": (lambda: nn.Sequential(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d((2, None))), (2, 3, 8, 8)),
+    "upsample": (lambda: nn.Upsample(scale_factor=2), (2, 3, 8, 8)),
+    "pad and flatten": (lambda: nn.Sequential(nn.ReflectionPad2d(1), nn.Flatten()), (2, 3, 8, 8)),
+    "activations": (lambda: nn.Sequential(nn.GELU(), nn.PReLU(), nn.Softmax(1), nn.Hardswish(), nn.GLU()), (4, 6)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    torch.manual_seed(0)
+    make, sizes = LAYERS[name]
+    module = make()
+    for parameter in module.parameters():
+        parameter.requires_grad_(False)
+    agree(module, torch.randn(sizes))
+
+
+FUNCTIONS = {
+    "arithmetic": lambda x: (1 - x, 2 / x, x // 2, x % 2, 2**x, -x, abs(x), x * 1.5),
+    "subscripts": lambda x: (x[0], x[:, 1:3], x[..., None], x[torch.tensor([0, 1])], x[x > 0], x[: x.size(0) // 2]),
+    "reductions": lambda x: (x.sum(), x.mean(1), x.max(1)[0], x.std(), torch.norm(x)),
+    "lists": lambda x: torch.split(x, 2, dim=1) + x.chunk(2) + x.unbind(0),
+    "factories": lambda x: (torch.zeros(x.shape), torch.ones(x.size(0), 2), torch.arange(x.size(1)), torch.zeros_like(x)),
+    "products": lambda x: (torch.einsum("ij,kj->ik", x, x), x @ x.T, torch.addmm(x @ x.t(), x, x.t())),
+    "conversions": lambda x: (x.double(), x.to(torch.int64), x.type_as(x), x.long()),
+    "writes": lambda x: (lambda y: (y.add_(1).mul_(2), y[0].zero_(), y))(x.clone()),
+    "conditions": lambda x: (torch.where(x > 0, x, torch.zeros_like(x)), x.masked_fill(x > 0, 1.0)),
+    "attention": lambda x: F.scaled_dot_product_attention(x[None], x[None], x[None]),
+    "sizes": lambda x: F.interpolate(x[None, None], size=(x.size(0) * 2, x.size(1))),
+    "order": lambda x: (x.sort(1), x.topk(2), x.cumsum(0), x.roll(1)),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name):
+    torch.manual_seed(0)
+    agree(FUNCTIONS[name], torch.randn(4, 6))
+
+
+def test_random_numbers_and_training():
+    agree(nn.Sequential(nn.Dropout(), nn.Identity()), torch.ones(4))
+
+
+def test_truth_values_are_operands():
+    # PyTorch records such a product, and cannot run the trace.
+    assert jit.trace(lambda x: x * True, torch.ones(2))(torch.ones(3)).tolist() == [1] * 3
+    assert jit.trace(lambda x: x * True, torch.ones(2) > 0)(torch.ones(3) > 0).dtype == torch.bool
+
+
+def test_slices_that_select_everything_stay():
+    ours = jit.trace(lambda x: x[:, :3], torch.ones(2, 3))
+    assert ours(torch.ones(2, 5)).shape == (2, 3)
+
+
+def test_contiguous_copies_stay():
+    ours = jit.trace(lambda x: x.contiguous().view(-1), torch.ones(2, 3))
+    assert ours(torch.ones(3, 2).t()).shape == (6,)
+
+
+def test_several_methods():
+    class Two(nn.Module):
+        def forward(self, x):
+            return self.head(x) + 1
+
+        def head(self, x):
+            return x * 2
+
+    module = jit.trace_module(Two(), {"forward": torch.ones(2), "head": (torch.ones(2),)})
+    assert module(torch.ones(3)).tolist() == [3] * 3 and module.head(torch.ones(3)).tolist() == [2] * 3
+
+
+def test_compiled_functions_keep_their_control_flow():
+    @jit.script
+    def sign(x):
+        if bool(x.sum() > 0):
+            return x
+        return -x
+
+    ours = jit.trace(lambda x: sign(x * 2), torch.ones(2))
+    assert "prim::If" in str(ours.graph) and ours(-torch.ones(2)).tolist() == [2, 2]
+
+
+def test_warnings_name_the_line():
+    def f(x):
+        if x.sum() > 0:
+            x = x + 1
+        int(x[0])
+        return x + torch.tensor(1.0)
+
+    with pytest.warns(jit.TracerWarning) as caught:
+        jit.trace(f, torch.ones(2), check_trace=False)
+    found = {(str(w.message).split(" might")[0].split(" results")[0], w.lineno - f.__code__.co_firstlineno) for w in caught}
+    boolean, integer = "Converting a tensor to a Python boolean", "Converting a tensor to a Python integer"
+    assert {(boolean, 1), (integer, 3), ("torch.tensor", 4)} <= found
+    with pytest.warns(torch.jit.TracerWarning, match="Iterating over a tensor"):
+        jit.trace(lambda x: sum(x), torch.ones(2), check_trace=False)
+
+
+def test_a_trace_that_differs():
+    runs = []
+
+    def f(x):
+        runs.append(1)
+        return x.exp() if len(runs) % 2 else x.sin()
+
+    with pytest.raises(jit.TracingCheckError, match="aten::sin"):
+        jit.trace(f, torch.ones(1))
+
+
+def test_parameters_outside_of_the_module():
+    weight = nn.Parameter(torch.ones(1))
+    with pytest.raises(flambeau.CompileError, match="requires grad as a constant"):
+        jit.trace(lambda x: x * weight, torch.ones(1))
