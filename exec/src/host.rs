@@ -49,7 +49,8 @@ impl CancelToken {
 /// Receiver of warnings.
 pub type WarnSink = Box<dyn FnMut(&str) + Send>;
 
-/// Operators of the embedding program, called by `prim::PythonOp` and similar nodes.
+/// Operators of the embedding program, called by `prim::PythonOp` and similar nodes. An operator of the language on a value
+/// of the host is a call of the function of Python's module `operator`, such as `operator.__add__`.
 pub trait HostCalls: Send {
     /// Calls the host function that a node names; appends one value per result of the node.
     ///

@@ -2,7 +2,7 @@
 //!
 //! A plan belongs to the metadata of arguments and to the parameters that require gradients. Its forward graph runs
 //! optimized and without a tape; one node of history holds the backward graph. An entry whose graph cannot be
-//! differentiated (effects, branches that need gradients, operators without formulas) runs on the tape, operator by
+//! differentiated (effects, operators without formulas) runs on the tape, operator by
 //! operator. Results that are views of arguments get their history from the layouts, as on the tape.
 
 use crate::engine::Engine;
@@ -839,7 +839,7 @@ impl GraphDerivative for Derivative {
         }))
     }
 
-    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
+    fn rerun_recorded(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
         let value = self
             .replay(&args, |args| self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e)))?;
         let values = match (&value, self.plan.own_results()) {

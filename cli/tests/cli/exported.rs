@@ -103,13 +103,25 @@ fn modules_and_functions_become_exported_programs() {
         accepted(&[&["run", &module], &args[..]].concat())
     );
     assert!(accepted(&["print", &program]).contains("p_a_lin_weight: PARAMETER target='a.lin.weight'"));
+    // A loop on data becomes `while_loop`.
+    let counted =
+        "def f(x: Tensor) -> Tensor:\n    for i in range(int(x.sum())):\n        x = x + i\n    return x\n";
+    let source = file("exporting", "f.py", counted);
+    accepted(&["convert", &source, &out("counted.pt2"), "--arg", "x=[1, 2]"]);
+    assert!(accepted(&["print", &out("counted.pt2")]).contains("while_loop"));
+    for data in ["[1, 2]", "[0, 0]", "[2, 3]"] {
+        let x = format!(r#"x={{"t": "tensor", "dtype": "int64", "shape": [2], "data": {data}}}"#);
+        let run = |file: &str| accepted(&["run", file, "--arg", &x]);
+        assert_eq!(run(&out("counted.pt2")), run(&source));
+    }
+    // A container that such a loop changes has no counterpart.
     let source = file(
         "exporting",
-        "f.py",
-        "def f(x: Tensor) -> Tensor:\n    for i in range(int(x.sum())):\n        x = x + i\n    return x\n",
+        "grown.py",
+        "def f(x: Tensor):\n    ys = [x]\n    for i in range(int(x.sum())):\n        ys.append(x + i)\n    return ys[-1]\n",
     );
-    let wanted = ["E016", "line 2", "f.py"];
-    refused(&["convert", &source, &out("f.pt2"), "--arg", "x=rand:i64[3]"], &wanted);
+    let wanted = ["E016", "line 4", "grown.py"];
+    refused(&["convert", &source, &out("grown.pt2"), "--arg", "x=rand:i64[3]"], &wanted);
     wrong(&["convert", &source, &out("f.pt2")], &["X0003", "argument `x` is missing"]);
     let requires = ["require an exported program as output"];
     wrong(&["convert", &source, &out("f.pt"), "--arg", "x=rand:f32[3]"], &requires);

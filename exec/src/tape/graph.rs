@@ -1,9 +1,11 @@
 //! Calls of differentiated graphs: one node of history for a whole function.
 //!
-//! The forward graph has run without a tape. A walk runs the backward graph on the values that the forward graph
-//! returned for it. A recorded walk, whose result must be differentiable again, calls the function again on a tape, with
-//! the history that the arguments had, and continues in that recording. So does a walk in which an output has no
-//! gradient: zeros in its place would reach operators that no gradient reaches.
+//! The forward graph has run without a tape. A backward pass runs the backward graph on the values that the forward graph
+//! saved for it. A recorded backward pass, whose result must be differentiable again, calls the function again on a tape,
+//! with the history that the arguments had, and continues in that recording. So does a backward pass in which an output has
+//! no gradient: substituted zeros would run backward formulas that autograd skips.
+//!
+//! A *source* is a tensor among the arguments that has a gradient edge.
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::record::without_history;
@@ -17,8 +19,8 @@ use std::sync::Arc;
 
 /// The derivative of a called function.
 pub trait GraphDerivative: Send + Sync {
-    /// Returns the gradients of the sources, given those of the outputs and the captures; `None` where there is none, and
-    /// for outputs that did not depend on a source.
+    /// Returns one gradient per source, `None` if it is zero. `grads` has one gradient per output, `None` for an output that
+    /// does not depend on a source; `captures` are the values that the forward graph saved.
     ///
     /// # Errors
     /// Returns the error of the backward graph.
@@ -45,7 +47,7 @@ pub trait GraphDerivative: Send + Sync {
     ///
     /// # Errors
     /// Returns the error of the function.
-    fn again(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError>;
+    fn rerun_recorded(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError>;
 }
 
 /// A call of a function with a differentiated graph.
@@ -53,14 +55,15 @@ pub(super) struct GraphCall {
     derivative: Arc<dyn GraphDerivative>,
     /// Whether each output depends on a source in this call.
     outputs: Vec<bool>,
-    /// Per argument of the call, the sources that its tensors are.
+    /// For each argument of the call, the sources among its tensors.
     sources: Vec<ArgSources>,
     /// State of the default generator before the call, if the call drew numbers.
     generator: Option<Generator>,
     saved: Mutex<Option<SavedCall>>,
 }
 
-/// The sources among the tensors of an argument, in order: the argument itself, or the elements of a list or tuple.
+/// For each tensor of an argument, its index among the sources, or `None`. The tensors are the argument itself, or the
+/// elements of a list or tuple.
 pub type ArgSources = Vec<Option<usize>>;
 
 struct SavedCall {
@@ -74,7 +77,7 @@ struct SavedCall {
 pub struct RecordedCall<'a> {
     /// Its arguments.
     pub args: &'a [IValue],
-    /// Per argument, the sources that its tensors are.
+    /// For each argument, the sources among its tensors.
     pub arg_sources: Vec<ArgSources>,
     /// The values that the forward graph keeps.
     pub captures: &'a [IValue],
@@ -155,7 +158,7 @@ impl GraphCall {
         host: &mut Host,
     ) -> Result<Vec<Option<Tensor>>, ExecError> {
         let args = self.connected_args(edges)?;
-        self.with_generator(host, |host| self.derivative.again(args, host))
+        self.with_generator(host, |host| self.derivative.rerun_recorded(args, host))
     }
 
     /// Returns the gradients of the sources with their history; `None` if the call has to be recorded again.

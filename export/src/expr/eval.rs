@@ -165,14 +165,16 @@ fn binary(func: Func, a: Number, b: Number) -> Outcome {
 fn unary(func: Func, a: Number) -> Outcome {
     use Func as F;
     let x = a.to_float();
-    let float = |y: f64| Ok(Number::Float(y));
+    // Python raises outside of a function's domain, and where a result overflows.
+    let float = |y: f64| {
+        let is_defined = x.is_nan() || !y.is_nan() && (y.is_finite() || x.is_infinite());
+        if is_defined { Ok(Number::Float(y)) } else { Err(Failure::Undefined) }
+    };
     match func {
         F::CeilToInt => to_int(a, f64::ceil, |n, d| -(-n).div_euclid(d)),
         F::FloorToInt => to_int(a, f64::floor, i128::div_euclid),
         F::TruncToInt => to_int(a, f64::trunc, |n, d| n / d),
-        F::RoundToInt => {
-            to_int(a, f64::round_ties_even, |n, d| (n as f64 / d as f64).round_ties_even() as i128)
-        }
+        F::RoundToInt => to_int(a, f64::round_ties_even, round_half_even),
         F::TruncToFloat => float(x.trunc()),
         F::ToFloat => float(x),
         F::Sqrt => float(x.sqrt()),
@@ -246,7 +248,26 @@ fn floor_div(a: Number, b: Number) -> Outcome {
             i64::try_from(quotient).map(Number::Int).map_err(|_| Failure::Overflow)
         }
         _ if b.to_float() == 0.0 => Err(Failure::DivisionByZero),
-        _ => Ok(Number::Float((a.to_float() / b.to_float()).floor())),
+        _ => Ok(Number::Float(float_floor_div(a.to_float(), b.to_float()))),
+    }
+}
+
+/// Returns `a // b` of floats as Python computes it: from the exact remainder, so that `1.0 // 0.1` is 9.
+fn float_floor_div(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    let below = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+    let quotient = (a - rest) / b - f64::from(below);
+    let down = quotient.floor();
+    if quotient - down > 0.5 { down + 1.0 } else { down }
+}
+
+/// Returns `n / d`, rounded to the nearest integer; halves to the even one.
+fn round_half_even(n: i128, d: i128) -> i128 {
+    let (down, rest) = (n.div_euclid(d), n.rem_euclid(d));
+    match (2 * rest).cmp(&d) {
+        Ordering::Less => down,
+        Ordering::Equal => down + down.rem_euclid(2),
+        Ordering::Greater => down + 1,
     }
 }
 

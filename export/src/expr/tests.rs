@@ -111,6 +111,18 @@ fn values_are_exact() {
     );
     assert_eq!(value("CeilToInt(Rational(7, 2))"), Ok(Number::Int(4)));
     assert_eq!(value("RoundToInt(Rational(7, 2))"), Ok(Number::Int(4)));
+    assert_eq!(value("RoundToInt(Integer(9007199254740993))"), Ok(Number::Int(9_007_199_254_740_993)));
+    assert_eq!(value("RoundToInt(Rational(-5, 2))"), Ok(Number::Int(-2)));
+    // Python: `1.0 // 0.1`, `-1.0 // 0.3` and `math.sqrt(-1)`.
+    assert_eq!(
+        value("FloorDiv(Float('1.0', precision=53), Float('0.1', precision=53))"),
+        Ok(Number::Float(9.0))
+    );
+    assert_eq!(
+        value("FloorDiv(Float('-1.0', precision=53), Float('0.3', precision=53))"),
+        Ok(Number::Float(-4.0))
+    );
+    assert!(value("OpaqueUnaryFn_sqrt(Float('-1.0', precision=53))").is_err());
     assert_eq!(value("TruncToInt(Float('-2.5', precision=53))"), Ok(Number::Int(-2)));
     assert_eq!(value("Max(Symbol('s'), Integer(9))"), Ok(Number::Int(9)));
     assert!(value("Pow(Symbol('s'), Integer(64))").unwrap_err().contains("does not fit"));

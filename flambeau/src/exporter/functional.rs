@@ -228,7 +228,8 @@ impl Tracer<'_> {
     }
 
     /// Returns the source of a copy whose value is the target's new content as it is: a tensor that the program made, with
-    /// the dtype, sizes and strides of the target. An input would be written while it is the content of another one.
+    /// the dtype, sizes and strides of the target. Inputs are excluded: the target would then be
+    /// represented by the value of the input, and a later write to the input would change the target.
     fn copied_whole(&self, pure: &FunctionSchema, target: &Tensor, operands: &[IValue]) -> Option<Tensor> {
         let source = operands.get(1).and_then(IValue::as_tensor).filter(|_| pure.name.as_str() == COPY)?;
         let sizes = &self.recorder.sizes;

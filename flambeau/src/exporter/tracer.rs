@@ -1,6 +1,6 @@
 //! The tracing interpreter: it runs the program on the example inputs and records calls of operators.
 //!
-//! Values, frames and open blocks are those of `flambeau_exec::reference`. In addition a register may hold a symbolic
+//! Frames and open blocks are organized as in `flambeau_exec::reference`. In addition a register may hold a symbolic
 //! number ([`Symbolic`]), and operators on tensors are recorded. Frames and blocks are on explicit stacks.
 
 use super::branch::{Side, attribute_name, raised};

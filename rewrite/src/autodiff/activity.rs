@@ -281,7 +281,7 @@ fn hides(ty: Type) -> bool {
     }
 }
 
-/// Refuses graphs with effects other than output: the forward graph runs without a tape.
+/// Refuses graphs that write memory or state, wait for tasks or call the host: the forward graph runs without a tape.
 fn check_effects(graph: &Graph) -> Result<(), NotDifferentiable> {
     let allowed = Effects::READS
         | Effects::ALIASES

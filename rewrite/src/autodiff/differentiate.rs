@@ -67,7 +67,7 @@ const CHEAP: Cost = Cost::POINTWISE;
 /// constants. Bodies of composite operators must have been expanded.
 ///
 /// # Errors
-/// Returns the node that prevents it: an operator without a formula, a branch that needs a gradient, an effect.
+/// Returns the node that prevents it: an operator without a formula, or an effect.
 pub fn differentiate(
     graph: &Graph,
     wrt: &[ValueId],

@@ -75,8 +75,8 @@ struct Root {
     writes: Vec<u32>,
     /// The loops around writes, inside the block of the root.
     loops: Vec<NodeId>,
-    /// A tensor of the root that leaves the graph.
-    leaves: Option<ValueId>,
+    /// An alias of the root that escapes the graph.
+    escaping: Option<ValueId>,
     /// Whether it is an input or attribute.
     is_outside: bool,
 }
@@ -224,8 +224,12 @@ impl Plan {
         let entry = self.roots.entry(root);
         let def = graph.prim(graph.def(root));
         let is_outside = matches!(def, Some(Prim::Param | Prim::GetAttr));
-        let entry =
-            entry.or_insert_with(|| Root { writes: Vec::new(), loops: Vec::new(), leaves: None, is_outside });
+        let entry = entry.or_insert_with(|| Root {
+            writes: Vec::new(),
+            loops: Vec::new(),
+            escaping: None,
+            is_outside,
+        });
         entry.writes.push(at);
         let mut inner = node;
         while graph.parent(inner) != home {
@@ -381,10 +385,10 @@ impl Plan {
         if entry.is_outside {
             return Err(NotDifferentiable::at(graph, user, "returns memory from outside that is written"));
         }
-        if entry.leaves.is_some_and(|other| other != tensor) {
+        if entry.escaping.is_some_and(|other| other != tensor) {
             return Err(NotDifferentiable::at(graph, user, "two results share memory that is written"));
         }
-        entry.leaves = Some(tensor);
+        entry.escaping = Some(tensor);
         Ok(())
     }
 
