@@ -64,7 +64,7 @@ pub enum ExportCode {
     InputName,
     /// A parameter is not in the state dict, or is a buffer there.
     Parameter,
-    /// A persistent buffer is not in the state dict, or another one is.
+    /// A persistent buffer is not in the state dict, or a non-persistent one is.
     Buffer,
     /// A constant of the signature is not in the file.
     Constant,
@@ -249,7 +249,7 @@ impl ExportError {
 
     /// Replaces the record of the error, for a record within another one.
     #[must_use]
-    pub fn moved_to(mut self, name: &str) -> Self {
+    pub fn with_record(mut self, name: &str) -> Self {
         self.0.record = Some(name.to_owned());
         self
     }

@@ -5,7 +5,7 @@
 //! inputs in `float64`, and points at which the function is smooth.
 
 use crate::error::Error;
-use crate::gradient_graphs::AGAIN;
+use crate::gradient_graphs::SECOND_ORDER;
 use crate::program::Entry;
 use crate::session::Execution;
 use flambeau_exec::tape::WalkMode;
@@ -51,7 +51,7 @@ pub struct AdReport {
     /// The reason why the call was recorded operator by operator; `None` if it ran a differentiated graph.
     pub refused: Option<String>,
     /// The reason why gradients of gradients were recorded operator by operator, if the call itself was not.
-    pub refused_again: Option<String>,
+    pub refused_second_order: Option<String>,
     /// The operators within a `prim::DifferentiableGraph`.
     pub differentiable: BTreeSet<String>,
     /// The operators within a `prim::FusionGroup` of the forward or backward graph.
@@ -107,8 +107,11 @@ impl Entry {
         let groups = session.apply_text(self.graph(), self.unit(), GROUPS)?;
         let refusals = graph.gradient_refusals();
         let mut report = AdReport {
-            refused: refusals.iter().find(|why| !why.starts_with(AGAIN)).cloned(),
-            refused_again: refusals.iter().find_map(|why| why.strip_prefix(AGAIN)).map(str::to_owned),
+            refused: refusals.iter().find(|why| !why.starts_with(SECOND_ORDER)).cloned(),
+            refused_second_order: refusals
+                .iter()
+                .find_map(|why| why.strip_prefix(SECOND_ORDER))
+                .map(str::to_owned),
             differentiable: within(&groups, Prim::DifferentiableGraph),
             fused: BTreeSet::new(),
         };

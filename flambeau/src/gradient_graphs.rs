@@ -32,7 +32,7 @@ const MAX_PLANS: usize = 16;
 const ROUNDS: usize = 4;
 
 /// The beginning of the reason why the derivative of a derivative was recorded operator by operator.
-pub(crate) const AGAIN: &str = "again: ";
+pub(crate) const SECOND_ORDER: &str = "second derivative: ";
 
 /// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
 const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
@@ -51,14 +51,14 @@ pub(crate) struct GraphPlans {
     calls: AtomicU32,
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
-    plans: Mutex<Vec<(Key, Known)>>,
+    plans: Mutex<Vec<(Key, PlanResult)>>,
     /// Whether a plan may assume the values of integer arguments, where there is none for all values: the numbers of
     /// iterations of loops then become constants, and the loops are written out.
     may_assume_numbers: bool,
 }
 
 /// A plan, or the reason why there is none.
-type Known = Result<Arc<Plan>, String>;
+type PlanResult = Result<Arc<Plan>, String>;
 
 /// The graph of an entry, with calls inlined.
 struct Prepared {
@@ -91,7 +91,7 @@ pub(crate) struct Plan {
     forward: Arc<Code>,
     backward: Arc<Code>,
     gradient: Counts,
-    /// Per argument, the sources that its tensors are.
+    /// For each argument, the sources among its tensors.
     args: Vec<ArgSources>,
     /// Positions of differentiable results that this plan does not compute gradients of: they are arguments, or views
     /// of arguments, whose gradients follow from layouts.
@@ -182,7 +182,7 @@ impl GraphPlans {
         Ok(None)
     }
 
-    fn replace(&self, plan: &Arc<Plan>, by: &Known) {
+    fn replace(&self, plan: &Arc<Plan>, by: &PlanResult) {
         for (_, known) in lock(&self.plans).iter_mut() {
             if is_plan(known, plan) {
                 *known = by.clone();
@@ -198,13 +198,13 @@ impl GraphPlans {
     }
 
     /// Returns the reasons why calls were recorded operator by operator, also those of derivatives of derivatives, which
-    /// begin with [`AGAIN`].
+    /// begin with [`SECOND_ORDER`].
     pub(crate) fn refusals(&self) -> Vec<String> {
         let whole = self.prepared.get().and_then(|prepared| prepared.as_ref().err());
         let mut found: Vec<String> = whole.into_iter().cloned().collect();
         let plans = lock(&self.plans);
         for (key, plan) in plans.iter() {
-            let is_assuming = |(other, plan): &(Key, Known)| {
+            let is_assuming = |(other, plan): &(Key, PlanResult)| {
                 plan.is_ok()
                     && !other.numbers.is_empty()
                     && Key { numbers: Vec::new(), ..other.clone() } == *key
@@ -213,7 +213,9 @@ impl GraphPlans {
                 continue;
             }
             match plan {
-                Ok(plan) => found.extend(plan.second.refusals().iter().map(|why| format!("{AGAIN}{why}"))),
+                Ok(plan) => {
+                    found.extend(plan.second.refusals().iter().map(|why| format!("{SECOND_ORDER}{why}")))
+                }
                 Err(reason) => found.push(reason.clone()),
             }
         }
@@ -263,7 +265,7 @@ impl GraphPlans {
     }
 }
 
-fn is_plan(known: &Known, plan: &Arc<Plan>) -> bool {
+fn is_plan(known: &PlanResult, plan: &Arc<Plan>) -> bool {
     known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan))
 }
 

@@ -437,7 +437,7 @@ impl Entry {
     }
 
     /// Returns the reasons why recorded calls do not run differentiated graphs, one for each kind of arguments. Those that
-    /// concern gradients of gradients begin with `again: `.
+    /// concern gradients of gradients begin with `second derivative: `.
     pub fn gradient_refusals(&self) -> Vec<String> {
         self.cache.gradient_refusals()
     }

@@ -79,7 +79,7 @@ fn saved<T>(
     let within = |e: ExportError| match e.record() {
         Some(inner) if inner != record => {
             let inner = format!("{record}:{inner}");
-            e.moved_to(&inner)
+            e.with_record(&inner)
         }
         _ => e.in_record(record),
     };

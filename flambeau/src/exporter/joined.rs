@@ -1,4 +1,4 @@
-//! Results of branches and loops on values that are only known in the call.
+//! Results of branches and loops on values that are only known at run time.
 //!
 //! A subgraph returns tensors only, so a result of a block is taken apart into *leaves*: tuples into their elements. A leaf
 //! that is the same value in each block needs no output. Another leaf is an output of the subgraphs: a tensor, or a number
@@ -63,7 +63,7 @@ impl Leaf {
             (IValue::Tensor(a), IValue::Tensor(b)) => {
                 if a.sizes() != b.sizes() || a.dtype() != b.dtype() {
                     return Err(refused(format!(
-                        "{place} on a value that is only known in the call has tensors of different sizes or dtypes, \
+                        "{place} on a value that is only known at run time has tensors of different sizes or dtypes, \
                          {} {:?} and {} {:?}",
                         a.dtype().name(),
                         a.sizes(),
@@ -80,7 +80,7 @@ impl Leaf {
         };
         if !fits {
             return Err(refused(format!(
-                "{place} on a value that is only known in the call has a {} and a {}, which no tensor can be",
+                "{place} on a value that is only known at run time has a {} and a {}, which no tensor can be",
                 self.value.tag(),
                 other.value.tag()
             )));
@@ -109,7 +109,7 @@ impl Leaves {
         let first = a.expanded(b).unwrap_or_else(|| a.clone());
         let second = b.expanded(&first).ok_or_else(|| {
             refused(format!(
-                "{place} on a value that is only known in the call has values of different structures"
+                "{place} on a value that is only known at run time has values of different structures"
             ))
         })?;
         Ok((first, second))
@@ -201,7 +201,7 @@ impl Recorder {
         let (sizes, dtype) = match like.tensor() {
             Some(tensor) if self.sizes.of(tensor).is_some() => {
                 return Err(refused(
-                    "a variable that only some paths set is a tensor whose sizes are only known in the call",
+                    "a variable that only some paths set is a tensor whose sizes are only known at run time",
                 ));
             }
             Some(tensor) => (tensor.sizes().to_vec(), tensor.dtype()),

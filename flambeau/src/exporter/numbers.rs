@@ -103,7 +103,7 @@ impl Tracer<'_> {
         self.set(graph, node, results, &own)
     }
 
-    /// Computes a number of symbolic numbers.
+    /// Computes a scalar from symbolic scalars.
     pub(super) fn number(
         &mut self,
         graph: &Graph,

@@ -114,7 +114,7 @@ impl Recorder {
     pub(super) fn open_scope(&mut self) -> Res<()> {
         if self.scopes.len() > MAX_DEPTH {
             return Err(refused(format!(
-                "branches and loops on values that are only known in the call are nested more than {MAX_DEPTH} deep"
+                "branches and loops on values that are only known at run time are nested more than {MAX_DEPTH} deep"
             )));
         }
         self.scopes.push(Scope { marks: self.marks, ..Scope::default() });
@@ -278,13 +278,13 @@ impl Recorder {
         let address = written.storage().address();
         if self.scopes.iter().any(|scope| scope.placeholders.contains(&address)) {
             return Err(refused(format!(
-                "`{operator}` in a loop whose number of iterations is only known in the call writes to a tensor that \
+                "`{operator}` in a loop whose number of iterations is only known at run time writes to a tensor that \
                  another one replaces in each iteration"
             )));
         }
         if self.scopes.len() > 1 && !self.is_functional {
             return Err(refused(format!(
-                "`{operator}` writes to a tensor in a branch or loop on a value that is only known in the call, in a program whose operators write"
+                "`{operator}` writes to a tensor in a branch or loop on a value that is only known at run time, in a program whose operators write"
             )));
         }
         Ok(())
@@ -355,7 +355,7 @@ impl Recorder {
             return Ok(());
         }
         Err(refused(format!(
-            "`{operator}` in a branch or loop on a value that is only known in the call changes a {} from outside",
+            "`{operator}` in a branch or loop on a value that is only known at run time changes a {} from outside",
             value.tag()
         )))
     }

@@ -5,7 +5,8 @@
 //! taken as constant; if sizes vary, the program is recorded on a second example with other sizes, and such a
 //! size is then an error ([`super`]).
 //!
-//! Lower bounds below 2 do not hold for the analysis, as in PyTorch: a size of 1 would be broadcast.
+//! As in PyTorch, the analysis assumes that symbolic sizes are at least 2, whatever their bounds are: a size of 1 would be
+//! broadcast.
 
 use super::{Res, refused};
 use flambeau_analysis::Dtype;

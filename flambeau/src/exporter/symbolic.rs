@@ -133,7 +133,7 @@ impl Recorder {
             (IValue::Int(_), IValue::Float(_)) => ("torch.sym_float", Func::ToFloat),
             (IValue::Float(_), IValue::Int(_)) => ("torch.sym_int", Func::TruncToInt),
             (IValue::Bool(_), IValue::Int(_) | IValue::Float(_)) => {
-                return Err(refused("a truth value that is only known in the call is taken as a number"));
+                return Err(refused("a truth value that is only known at run time is taken as a number"));
             }
             _ => return Ok(number),
         };

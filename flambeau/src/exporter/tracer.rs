@@ -83,12 +83,12 @@ pub(super) struct Tracer<'w> {
     modules: Vec<(String, String)>,
     classes: HashMap<OpId, OpClass, FxBuildHasher>,
     places: Places,
-    /// The decompositions, if the exported program must not write.
+    /// The table of decompositions. With one, writes are made functional.
     pub(super) table: Option<&'w DecompositionTable>,
-    /// Operators that functions of the table replace at this time, and the number of active functions.
+    /// Operators whose decompositions run now, which are not decomposed again, and the number of active functions.
     pub(super) active: Vec<OpId>,
     pub(super) nesting: usize,
-    /// The texts of nodes, if they are not those of the run.
+    /// The metadata of nodes (`stack_trace`, `nn_module_stack`), if it is not that of the run.
     pub(super) given_texts: Option<Map<String>>,
     /// The result of the run, if it is a symbolic number.
     pub(super) result_symbol: Option<Symbolic>,
@@ -161,7 +161,7 @@ impl<'w> Tracer<'w> {
         }
     }
 
-    /// Notes the call of a module's method; returns whether it is one that calls the module.
+    /// Enters a module if the method is its `forward`; returns whether it is.
     fn enter_module(&mut self, args: &[IValue], method: &str) -> bool {
         let Some(IValue::Object(object)) = args.first().filter(|_| method == "forward") else { return false };
         let Some(module) = self.recorder.module(object) else { return false };
@@ -248,7 +248,7 @@ impl<'w> Tracer<'w> {
                 return self.set(graph, node, args, symbols);
             }
             Prim::SetAttr if is_symbolic => {
-                return Err(refused("an attribute is set to a number that is only known in the call"));
+                return Err(refused("an attribute is set to a number that is only known at run time"));
             }
             // `self.x += y` on a tensor sets the attribute to the tensor that it has.
             Prim::SetAttr if is_set_to(self.callees, graph, node, &args) => {
@@ -579,7 +579,7 @@ impl<'w> Tracer<'w> {
         Ok(())
     }
 
-    /// Begins a branch on a symbolic condition: with a block that raises, an assertion and the other block.
+    /// Begins a branch on a symbolic condition. If one block only raises, an assertion is recorded and the other block runs.
     fn branch(&mut self, graph: &Arc<Graph>, node: NodeId, condition: Symbolic) -> Res<()> {
         if let Some(holds) = self.recorder.answer(&condition)? {
             let block = graph.block(node, usize::from(!holds));
@@ -719,7 +719,7 @@ impl<'w> Tracer<'w> {
 }
 
 pub(super) fn needs_value(operator: &str) -> Stop {
-    refused(format!("`{operator}` needs a number that is only known in the call"))
+    refused(format!("`{operator}` needs a number that is only known at run time"))
 }
 
 fn first(graph: &Graph, block: BlockId) -> NodeId {

@@ -1,4 +1,4 @@
-//! Loops whose number of iterations is only known in the call: they become `while_loop`.
+//! Loops whose number of iterations is only known at run time: they become `while_loop`.
 //!
 //! A loop is unrolled as long as its condition is known. From the iteration on at which the condition is a symbolic number,
 //! or if the maximum number of iterations is one, the loop becomes a `while_loop` of PyTorch. Its subgraphs take tensors:
@@ -238,7 +238,7 @@ impl Tracer<'_> {
         state.passes += 1;
         if state.passes > MAX_PASSES {
             return Err(refused(format!(
-                "{PLACE} whose number of iterations is only known in the call changes something else in each of {MAX_PASSES} iterations"
+                "{PLACE} whose number of iterations is only known at run time changes something else in each of {MAX_PASSES} iterations"
             )));
         }
         let after = (state.changes.iter().filter(|&&changes| changes).count(), state.roots.len());
@@ -337,7 +337,7 @@ impl Recorder {
                     && self.sizes.of(input) != self.sizes.of(tensor)
                 {
                     return Err(refused(format!(
-                        "{PLACE} whose number of iterations is only known in the call changes the sizes of a tensor"
+                        "{PLACE} whose number of iterations is only known at run time changes the sizes of a tensor"
                     )));
                 }
                 made.push(self.leaf_output(b, &like)?);

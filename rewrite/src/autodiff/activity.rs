@@ -26,7 +26,7 @@ impl Activity {
         formulas: &dyn FormulaGraphs,
     ) -> Result<Activity, NotDifferentiable> {
         check_effects(graph)?;
-        let mut spread = Spread {
+        let mut propagation = Propagation {
             graph,
             formulas,
             open: wrt.to_vec(),
@@ -36,12 +36,12 @@ impl Activity {
                 derivatives: HashMap::default(),
             },
         };
-        while let Some(value) = spread.open.pop() {
+        while let Some(value) = propagation.open.pop() {
             for used in graph.uses(value) {
-                spread.visit(used)?;
+                propagation.visit(used)?;
             }
         }
-        let mut activity = spread.found;
+        let mut activity = propagation.found;
         activity.find_uncertain(graph);
         Ok(activity)
     }
@@ -75,7 +75,7 @@ impl Activity {
                 continue;
             }
             for used in graph.uses(value) {
-                match passed(graph, used) {
+                match merge_targets(graph, used) {
                     Some(merged) => open.extend(merged.into_iter().filter(|v| self.is_active(*v))),
                     None => {
                         let certain = graph.operands(used.user).any(|v| self.is_certain(v));
@@ -127,9 +127,9 @@ fn merged(graph: &Graph, node: NodeId) -> Vec<(ValueId, Vec<ValueId>)> {
     found
 }
 
-/// The merged values that a use as an initial value of a loop or as the output of a block gives its value to; `None`
-/// for other uses.
-pub(super) fn passed(graph: &Graph, used: Use) -> Option<Vec<ValueId>> {
+/// Returns the results and block inputs that receive the value of a use, which is an initial value of a loop or an output of
+/// a block; `None` for other uses.
+pub(super) fn merge_targets(graph: &Graph, used: Use) -> Option<Vec<ValueId>> {
     let index = used.index as usize;
     let carried = |node: NodeId, i: usize| {
         let body = graph.blocks(node).next()?;
@@ -168,18 +168,18 @@ pub(super) fn is_cast(prim: Prim) -> bool {
     matches!(prim, Prim::UncheckedCast | Prim::UncheckedUnwrapOptional | Prim::Annotate)
 }
 
-/// The spread of activity along uses.
-struct Spread<'a> {
+/// The propagation of activity along uses.
+struct Propagation<'a> {
     graph: &'a Graph,
     formulas: &'a dyn FormulaGraphs,
     open: Vec<ValueId>,
     found: Activity,
 }
 
-impl Spread<'_> {
+impl Propagation<'_> {
     fn visit(&mut self, used: Use) -> Result<(), NotDifferentiable> {
         let (graph, node) = (self.graph, used.user);
-        if let Some(merged) = passed(graph, used) {
+        if let Some(merged) = merge_targets(graph, used) {
             merged.into_iter().for_each(|v| self.activate(v));
             return Ok(());
         }

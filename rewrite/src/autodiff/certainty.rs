@@ -30,7 +30,8 @@ impl<'e, 'g> Certainty<'e, 'g> {
         Certainty { editor, activity, formulas, found: HashMap::default() }
     }
 
-    /// Returns whether an active value depends on a given value, as a value of its block; `None` if it always does.
+    /// Returns the bool of the graph that tells at run time whether an active value depends on a given value, as a value of
+    /// its block; `None` if it always does.
     pub(super) fn condition(&mut self, value: ValueId) -> Result<Option<ValueId>, NotDifferentiable> {
         if self.activity.is_certain(value) {
             return Ok(None);

@@ -30,9 +30,9 @@ pub struct Gradient {
     /// Inputs: the gradient of each tensor in `outputs`, then the captures. Outputs: the gradient of each value in
     /// `wrt`, or `None` where no output depends on it.
     pub backward: Graph,
-    /// For each of `outputs`, whether it depends on a value in `wrt` in some runs only. The forward graph states after its
-    /// results whether it does, for those that do in some runs only, and their gradients are optional inputs of the backward
-    /// graph, `None` if it does not.
+    /// For each of `outputs`, whether it depends on a value in `wrt` in some runs only. For each such output the forward graph
+    /// has a bool among its results, after the others, and its gradient is an optional input of the backward graph, which
+    /// is `None` if that bool is false.
     pub conditional: Vec<bool>,
     /// The tensors of the results that depend on a value in `wrt`: the position of an output, then positions in nested
     /// tuples, lists and dictionaries (the position of an entry).
@@ -189,7 +189,7 @@ fn entries(graph: &Graph, dict: NodeId) -> Result<Vec<ValueId>, NotDifferentiabl
 struct Split {
     border: Border,
     /// Forward nodes that the backward part computes again.
-    again: HashSet<NodeId, FxBuildHasher>,
+    rematerialized: HashSet<NodeId, FxBuildHasher>,
     /// Forward values that the backward part reads.
     captures: Vec<ValueId>,
     seeds: Vec<ValueId>,
@@ -198,7 +198,7 @@ struct Split {
 impl Split {
     fn of(joint: &Graph, border: Border, seeds: &[ValueId], gradients: &[Option<ValueId>]) -> Split {
         let mut split =
-            Split { border, again: HashSet::default(), captures: Vec::new(), seeds: seeds.to_vec() };
+            Split { border, rematerialized: HashSet::default(), captures: Vec::new(), seeds: seeds.to_vec() };
         split.capture(joint, gradients);
         split
     }
@@ -231,13 +231,14 @@ impl Split {
         let mut needed = Vec::new();
         for &value in &read {
             let def = joint.def(value);
-            let direct = joint.operands(def).all(|v| is_kept(v) && !self.again.contains(&joint.def(v)));
+            let direct =
+                joint.operands(def).all(|v| is_kept(v) && !self.rematerialized.contains(&joint.def(v)));
             if direct && is_cheap(joint, def) {
-                self.again.insert(def);
+                self.rematerialized.insert(def);
                 needed.extend(joint.operands(def).filter(|v| !joint.is_prim(joint.def(*v), Prim::Constant)));
             }
         }
-        self.captures = read.into_iter().filter(|v| !self.again.contains(&joint.def(*v))).collect();
+        self.captures = read.into_iter().filter(|v| !self.rematerialized.contains(&joint.def(*v))).collect();
         let mut kept: HashSet<ValueId, FxBuildHasher> = self.captures.iter().copied().collect();
         self.captures.extend(needed.into_iter().filter(|v| kept.insert(*v)));
     }

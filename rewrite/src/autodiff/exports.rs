@@ -6,7 +6,7 @@
 //! kept. All this nests. O(values · depth), and depth is bounded (`blocks.rs`).
 //!
 //! Before, nodes of the backward part that compute numbers from values of the forward part alone (sizes, dtypes) move to
-//! the forward part, at the end of the block that theirs differentiates, so that numbers are kept instead of tensors.
+//! the forward part, at the end of the forward block whose derivative contains them, so that numbers are kept instead of tensors.
 
 use super::NotDifferentiable;
 use super::reverse::Counterparts;

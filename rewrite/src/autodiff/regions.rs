@@ -202,7 +202,7 @@ impl Modes {
 /// Answers the questions whether tensors require gradients, if the tensors `wrt` do. Returns whether there were any.
 ///
 /// # Errors
-/// If the answer depends on the run.
+/// If whether a tensor requires a gradient depends on the run.
 pub fn resolve_requires_grad(
     graph: &mut Graph,
     wrt: &[ValueId],
@@ -221,7 +221,11 @@ pub fn resolve_requires_grad(
         .map(|(node, of)| (node, activity.is_active(of)))
         .collect();
     if answers.is_empty() {
-        return Err(NotDifferentiable::at(graph, nodes[0], "the answer depends on the run"));
+        return Err(NotDifferentiable::at(
+            graph,
+            nodes[0],
+            "whether the operand requires a gradient depends on the run",
+        ));
     }
     let mut editor: Editor<'_> = graph.edit();
     for (node, answer) in answers {
