@@ -321,3 +321,19 @@ fn calls_of_graphs_write_their_arguments_once() {
         }
     }
 }
+
+/// PyTorch differentiates no view of another dtype, also if it is floating or that of the argument.
+#[test]
+fn views_of_a_dtype_require_no_gradient() {
+    let text = "graph(%x : Tensor, %dtype : int):\n  %y : Tensor = aten::view(%x, %dtype)\n  return (%y)\n";
+    for execution in [Execution::Reference, Execution::Optimized] {
+        let session = Session::standard().unwrap().with_execution(execution);
+        let entry = session.parse_ir(text).unwrap().entry("forward").unwrap();
+        for dtype in [3, 5, 6] {
+            let x = Tensor::from_vec(vec![1.0_f32, 2.0], &[2]).unwrap();
+            x.set_requires_grad(true);
+            let y = entry.call(&[IValue::Tensor(x), IValue::Int(dtype)], &[]).unwrap();
+            assert!(!y.as_tensor().unwrap().requires_grad(), "dtype {dtype}");
+        }
+    }
+}
