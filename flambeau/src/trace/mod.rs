@@ -38,17 +38,17 @@ impl Session {
     /// use flambeau::{IValue, Session, Tensor};
     ///
     /// let session = Session::standard()?;
-    /// let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, 2.0])?);
+    /// let x = IValue::Tensor(Tensor::from_slice(&[1.0_f32, 2.0], &[2])?);
     /// let program = session.trace(&[x], |tracer, inputs| {
     ///     let n = tracer.size(&inputs[0], 0)?;
     ///     let twice = tracer.call("aten::add", &[inputs[0].clone(), inputs[0].clone()])?;
     ///     tracer.call("aten::mul", &[twice, n])
     /// })?;
-    /// let y = IValue::Tensor(Tensor::from_slice(&[1.0_f32, 2.0, 3.0])?);
+    /// let y = IValue::Tensor(Tensor::from_slice(&[1.0_f32, 2.0, 3.0], &[3])?);
     /// let result = program.entry("forward")?.call(&[y], &[])?;
     /// // The size is that of the call's argument, not that of the example.
     /// assert_eq!(result.as_tensor().unwrap().to_scalars()?[0].to_f64(), 6.0);
-    /// # Ok::<(), flambeau::Error>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
