@@ -8,15 +8,16 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::gradient_memory::{
-    Memory, Outside, Role, attribute, of_tensor, path_of, unpacked, unpacked_entries, write_all,
+    Memory, Outside, Role, attribute, of_tensor, path_of, reached_once, unpacked, unpacked_entries, write_all,
 };
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, ReadsHistory, RecordedCall, RecordingQuery};
-use flambeau_exec::{ExecError, Host};
+use flambeau_exec::{ExecError, Host, KernelError};
 use flambeau_executor::CompleteArgumentSpec;
 use flambeau_ir::types::{TensorType, TypeKind};
+use flambeau_ir::value::Generator;
 use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::Tensor;
@@ -506,10 +507,10 @@ impl Plan {
         autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
         let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
-            Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient,
             Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
                 return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
             }
+            Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient,
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -543,7 +544,8 @@ impl Plan {
         }))
     }
 
-    /// Runs the forward graph and records the call.
+    /// Runs the forward graph and records the call. If the call must run in another way, the random state is that from
+    /// before.
     fn run(
         self: &Arc<Self>,
         engine: &Arc<Engine>,
@@ -551,19 +553,29 @@ impl Plan {
         args: &[IValue],
         host: &mut Host,
     ) -> Result<Ran, Error> {
+        let before = self.draws.then(|| host.rng().fork());
+        let ran = self.run_forward(engine, graph, args, before.as_ref().map(Generator::fork), host)?;
+        if let Some(before) = before.filter(|_| !matches!(ran, Ran::Returned(_))) {
+            host.set_rng(before);
+        }
+        Ok(ran)
+    }
+
+    fn run_forward(
+        self: &Arc<Self>,
+        engine: &Arc<Engine>,
+        graph: &Arc<Graph>,
+        args: &[IValue],
+        generator: Option<Generator>,
+        host: &mut Host,
+    ) -> Result<Ran, Error> {
         let Some(written) = self.written_tensors(engine, args) else {
             return Ok(Ran::Refused("memory that is written is shared"));
         };
-        let generator = self.draws.then(|| host.rng().fork());
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
             // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
-            Err(error) if error.fault == Fault::Input && !self.prints => {
-                if let Some(before) = generator {
-                    host.set_rng(before);
-                }
-                return Ok(Ran::Raised);
-            }
+            Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Ran::Raised),
             Err(error) => return Err(error),
         };
         let Counts { outputs, conditional, results, sources } = &self.gradient;
@@ -607,9 +619,6 @@ impl Plan {
         // A result that depends in some runs only may be an argument in others, which then has its own history.
         let stays = |(role, conditional): (&Option<Role>, &bool)| *conditional || is_own(role);
         if !own.iter().zip(conditional).all(stays) || shared.iter().flatten().any(Role::is_own) {
-            if let Some(generator) = generator {
-                host.set_rng(generator);
-            }
             let mut is_conditional = conditional.iter().copied().chain(std::iter::repeat(false));
             let shared = paths.iter().zip(&roles).filter(|(_, role)| {
                 let is_conditional = is_conditional.next() == Some(true);
@@ -654,14 +663,7 @@ impl Plan {
         }
         let written: Vec<Tensor> =
             self.written.iter().map(|w| w.tensor(engine.unit(), args)).collect::<Option<_>>()?;
-        let mut known: BTreeMap<usize, &Tensor> = BTreeMap::new();
-        let mut is_shared = written.iter().any(|t| known.insert(t.storage().address(), t).is_some());
-        for arg in args {
-            arg.visit_tensors(|t| {
-                is_shared |= known.get(&t.storage().address()).is_some_and(|w| !w.ptr_eq(t));
-            });
-        }
-        (!is_shared).then_some(written)
+        reached_once(&written, args).then_some(written)
     }
 
     /// Returns the number of results of the function.
@@ -792,20 +794,13 @@ impl Derivative {
         args: &[IValue],
         work: impl FnOnce(Vec<IValue>) -> Result<R, ExecError>,
     ) -> Result<R, ExecError> {
-        let unit = self.engine.unit();
         let mut args = args.to_vec();
-        let mut replaced = Vec::new();
         for (written, before) in self.plan.written.iter().zip(&self.before) {
-            if let Some(now) = written.tensor(unit, &args) {
-                written.replace(unit, &mut args, before.alias());
-                replaced.push((written, now));
-            }
+            // The function writes to it again, and may be called again after that.
+            let before = before.clone_data().map_err(KernelError::from).map_err(|e| ExecError::of(&e))?;
+            written.replace(self.engine.unit(), &mut args, before);
         }
-        let result = work(args.clone());
-        for (written, now) in replaced {
-            written.replace(unit, &mut args, now);
-        }
-        result
+        work(args)
     }
 }
 
@@ -853,7 +848,7 @@ impl GraphDerivative for Derivative {
 }
 
 fn of_error(error: &Error) -> ExecError {
-    ExecError::of(&flambeau_exec::KernelError::new(error.fault, "RuntimeError", error.message.clone()))
+    ExecError::of(&KernelError::new(error.fault, "RuntimeError", error.message.clone()))
 }
 
 impl Session {

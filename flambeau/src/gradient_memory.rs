@@ -10,6 +10,8 @@ use flambeau_ir::{At, CompilationUnit, Graph, IValue, NodeId, OpId, Prim, Symbol
 use flambeau_rewrite::ContainerOp;
 use flambeau_rewrite::autodiff::NotDifferentiable;
 use flambeau_tensor::{Tensor, TensorError};
+use hashbrown::{HashMap, HashSet};
+use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 /// How a result of a call gets its history.
@@ -77,17 +79,13 @@ impl Outside {
         }
     }
 
-    /// Lets the arguments hold another tensor in its place.
+    /// Replaces the tensor in the arguments. The objects that lead to an attribute are copied: others may use them.
     pub(crate) fn replace(&self, unit: &CompilationUnit, args: &mut [IValue], by: Tensor) {
         match self {
             Outside::Argument(i) => args[*i] = IValue::Tensor(by),
             Outside::Attribute(path) => {
-                let Some((name, path)) = path.split_last() else { return };
-                let parent = args.first().and_then(|receiver| attribute(unit, receiver, path));
-                let Some(object) = parent.as_ref().and_then(IValue::as_object) else { return };
-                let class = unit.class(object.class());
-                let slot = class.and_then(|c| c.attributes.iter().position(|a| a.name == *name));
-                slot.into_iter().for_each(|slot| object.set(slot, IValue::Tensor(by.clone())));
+                let copy = args.first().and_then(|receiver| with_attribute(unit, receiver, path, by));
+                copy.into_iter().for_each(|receiver| args[0] = receiver);
             }
         }
     }
@@ -134,6 +132,44 @@ pub(crate) fn attribute(unit: &CompilationUnit, receiver: &IValue, path: &[Symbo
         value = object.get(slot);
     }
     Some(value)
+}
+
+/// Returns a copy of an object in which the attribute at a path is another tensor; the other attributes are shared.
+fn with_attribute(unit: &CompilationUnit, of: &IValue, path: &[Symbol], tensor: Tensor) -> Option<IValue> {
+    let Some((name, rest)) = path.split_first() else { return Some(IValue::Tensor(tensor)) };
+    let object = of.as_object()?;
+    let slot = unit.class(object.class())?.attributes.iter().position(|a| a.name == *name)?;
+    let mut slots = object.read().clone();
+    slots[slot] = with_attribute(unit, slots.get(slot)?, rest, tensor)?;
+    Some(IValue::Object(Object::new(object.class(), slots)))
+}
+
+/// Whether the memory of each of some tensors is reached on one way only from arguments: as an argument or element, in
+/// containers and objects that are reached on one way. Linear in what the arguments hold.
+pub(crate) fn reached_once(tensors: &[Tensor], args: &[IValue]) -> bool {
+    let mut reached: HashMap<usize, u32, FxBuildHasher> =
+        tensors.iter().map(|t| (t.storage().address(), 0)).collect();
+    let (mut seen, mut shared) = (HashSet::<usize, FxBuildHasher>::default(), Vec::new());
+    let mut open = args.to_vec();
+    while let Some(value) = open.pop() {
+        if let IValue::Tensor(t) = &value {
+            reached.entry(t.storage().address()).and_modify(|times| *times += 1);
+        } else if value.identity().is_some_and(|id| !seen.insert(id)) {
+            shared.push(value);
+        } else if !matches!(&value, IValue::List(list) if is_number(list.elem_type())) {
+            open.extend(value.sub_values());
+        }
+    }
+    for container in shared {
+        container.visit_tensors(|t| {
+            reached.entry(t.storage().address()).and_modify(|times| *times += 1);
+        });
+    }
+    reached.len() == tensors.len() && reached.values().all(|times| *times == 1)
+}
+
+fn is_number(ty: Type) -> bool {
+    matches!(ty, Type::INT | Type::FLOAT | Type::BOOL | Type::COMPLEX)
 }
 
 /// Lets a graph read a list argument as a list of its elements, which are then sources if they require gradients;

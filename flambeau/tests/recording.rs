@@ -274,7 +274,74 @@ def counts(x, mean, n):
 
 def normalizes(x, mean, var):
     return F.batch_norm(x, mean, var, None, None, True, 0.25).tanh() * x
+
+def ties(x, m, n):
+    m.add_(1)
+    return x * n
+
+def draws(x, buf):
+    y = torch.dropout(x, 0.5, True)
+    buf.copy_(y)
+    return y * 3
 ";
+
+/// Calls an entry of [`WRITES`] three times, on one random state; returns results and written arguments.
+fn three_calls(taped: bool, name: &str, args: &dyn Fn() -> Vec<Tensor>) -> Vec<Vec<f64>> {
+    let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+    let entry = session.compile_source(WRITES, "writes.py").unwrap().entry(name).unwrap();
+    let mut host = session.host();
+    if taped {
+        host.set_tape(Some(session.tape().unwrap()));
+    }
+    let mut found = Vec::new();
+    for _ in 0..3 {
+        let args = args();
+        args[0].set_requires_grad(true);
+        let values_of: Vec<IValue> = args.iter().map(|t| IValue::Tensor(t.clone())).collect();
+        let result = tensor(&entry.call_on(&values_of, &[], &mut host).unwrap());
+        found.push(values(&result));
+        found.extend(args.iter().map(values));
+    }
+    found
+}
+
+/// A tensor that is two arguments is written for both, and a call that turns out to need the tape draws its random numbers
+/// once.
+#[test]
+fn calls_that_graphs_cannot_take_run_as_on_the_tape() {
+    let plain = |values: &[f64]| Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+    let tied = || {
+        let b = plain(&[1.0, 2.0]);
+        vec![plain(&[3.0, 5.0]), b.clone(), b]
+    };
+    assert_eq!(three_calls(false, "ties", &tied), three_calls(true, "ties", &tied));
+    let buffer = || vec![plain(&[1.0; 16]), plain(&[0.0; 16])];
+    assert_eq!(three_calls(false, "draws", &buffer), three_calls(true, "draws", &buffer));
+}
+
+/// A call can be differentiated recordedly several times: each starts from the elements from before the call.
+#[test]
+fn recorded_passes_over_a_writing_call_repeat() {
+    let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+    let entry = session.compile_source(WRITES, "writes.py").unwrap().entry("counts").unwrap();
+    let plain = |values: &[f64]| Tensor::from_slice(values, &[values.len() as i64]).unwrap();
+    let (mean, n) = (plain(&[1.0, 2.0]), plain(&[3.0, 4.0]));
+    let x = Tensor::from_slice(&[0.5, -2.0, 1.5, 0.25], &[2, 2]).unwrap();
+    x.set_requires_grad(true);
+    let mut host = session.host();
+    let args = [&x, &mean, &n].map(|t| IValue::Tensor(t.clone()));
+    let result = tensor(&entry.call_on(&args, &[], &mut host).unwrap());
+    let mode = WalkMode { retain_graph: true, create_graph: true };
+    let mut pass = || {
+        let seed = Tensor::full(result.sizes(), 1.0.into(), result.dtype()).unwrap();
+        let found = session.gradients_with(&[(result.clone(), seed)], &[x.clone()], mode, &mut host);
+        values(&found.unwrap().remove(0).unwrap())
+    };
+    let first = pass();
+    assert_eq!(pass(), first);
+    assert_eq!(pass(), first);
+    assert_eq!(values(&n), [4.0, 5.0]);
+}
 
 /// A differentiated graph writes arguments that require no gradient once per call, also if the call is differentiated twice.
 #[test]
