@@ -21,11 +21,13 @@ def iota(n):
     return (torch.arange(n, dtype=torch.float64) + 1) / 8
 
 
-# `leaf` requires a gradient, as do `row`, whose three rows are one in memory, and `windows`, whose elements overlap.
+# `leaf` requires a gradient, as do `row`, whose three rows are one in memory, `flat`, whose elements are one, and `windows`,
+# whose elements overlap.
 ARGUMENTS = {
     "leaf": lambda: iota(12).view(3, 4).clone().requires_grad_(),
     "plain": lambda: iota(12).view(3, 4).clone(),
     "row": lambda: iota(4).expand(3, 4).requires_grad_(),
+    "flat": lambda: iota(1).expand(3, 4).requires_grad_(),
     "windows": lambda: iota(4).as_strided([3, 2], [1, 1]).requires_grad_(),
     "scalar": lambda: torch.tensor(0.5, dtype=torch.float64).requires_grad_(),
     "ints": lambda: torch.arange(12).view(3, 4),
@@ -49,6 +51,11 @@ program("plain leaf", "return a.type_as(b) * 2")
 program("leaf leaf", "return a.expand_as(b) * 2")
 
 # Elements of a leaf that share memory.
+program("flat", "return a.t()[1:, 1:] * 2")
+program("flat", "return a.t().view(12) * 2")
+program("flat", "return a.t().reshape(12) * 2")
+program("flat", "return a.t().flatten()[3:] * a.sum()")
+program("row", "return a.t().reshape(12)[3:] * 2")
 for leaf in ("row", "windows"):
     program(leaf, "return a * a")
     program(leaf, "return a[0] * a[0]")

@@ -355,6 +355,9 @@ fn replaced(value: &IValue, old: &Tensor, new: &Tensor) -> IValue {
 
 /// Returns the positions of a view among the elements of its base (see [`view::ViewMeta::positions`]), where elements of the
 /// base share memory: those that the operator gives to a view of a base whose elements do not.
+///
+/// # Errors
+/// Returns an unsupported error if the operator makes no view of such a base.
 fn positions(
     source: &Tensor,
     args: &[IValue],
@@ -364,9 +367,15 @@ fn positions(
     let Some((base, own)) = view::positions(source)? else { return Ok(None) };
     let example = own.example(&base)?;
     let mut args: Vec<IValue> = args.iter().map(|arg| replaced(arg, source, &example)).collect();
-    let results = again(&mut args)?;
-    let found = results.get(result).and_then(|result| tensors_of(result).get(output).map(Geometry::of));
-    Ok(found.map(|view| (base, view)))
+    // Strides that are equal where memory is shared may permit a view that distinct elements do not permit.
+    let unknown = || {
+        let what = "the gradient of this view of a tensor whose elements share memory; copy the tensor first";
+        KernelError::unsupported(what)
+    };
+    let results = again(&mut args).map_err(|_| unknown())?;
+    let found = results.get(result).and_then(|result| tensors_of(result).get(output).cloned());
+    let view = found.filter(|view| view.shares_storage(&example)).ok_or_else(unknown)?;
+    Ok(Some((base, Geometry::of(&view))))
 }
 
 /// Refuses a write that PyTorch does not record.
