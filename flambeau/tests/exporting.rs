@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::FileVersion;
-use flambeau::export::model::{Argument, InputSpec, OutputSpec};
+use flambeau::export::model::{Argument, GraphModel, InputSpec, OutputSpec, ScalarType};
 use flambeau::ir::value::Object;
 use flambeau::ir::{Symbol, Type};
 use flambeau::{Entry, Error, ExportOptions, ExportedProgram, IValue, Session, Tensor};
@@ -31,6 +31,7 @@ fn same(source: &str, examples: &[&[IValue]]) -> ExportedProgram {
     let session = session();
     let entry = entry(&session, source);
     let exported = ExportedProgram::from_entry(&entry, examples[0], &[]).unwrap();
+    check_subgraphs(&exported.model().module.graph);
     for version in FileVersion::ALL {
         let again = session.load_exported_bytes(&exported.to_bytes(version).unwrap()).unwrap();
         for args in examples {
@@ -40,6 +41,59 @@ fn same(source: &str, examples: &[&[IValue]]) -> ExportedProgram {
         }
     }
     exported
+}
+
+/// Asserts that the subgraphs of each higher-order operator return tensors of equal dtypes, and no operand or view of one: the
+/// results of `cond` have one dtype and memory of their own, and a carried value of `while_loop` keeps its dtype.
+fn check_subgraphs(graph: &GraphModel) {
+    const VIEWS: [&str; 3] = ["aten.slice.Tensor", "aten.select.int", "aten.view.default"];
+    for node in &graph.nodes {
+        let subgraphs = node.inputs.iter().filter_map(|input| match &input.arg {
+            Argument::Graph { graph, .. } => Some(&**graph),
+            _ => None,
+        });
+        let subgraphs: Vec<&GraphModel> = subgraphs.collect();
+        let returned = |of: &GraphModel| -> Vec<ScalarType> {
+            let tensors = of.outputs.iter().filter_map(|output| match output {
+                Argument::Tensor(name) => Some(&of.tensor_values[name]),
+                _ => None,
+            });
+            tensors.map(|meta| meta.dtype).collect()
+        };
+        if node.target.ends_with(".cond") {
+            assert_eq!(returned(subgraphs[0]), returned(subgraphs[1]), "{}", node.target);
+        }
+        for subgraph in subgraphs {
+            for output in &subgraph.outputs {
+                let Argument::Tensor(name) = output else { continue };
+                let is_input = subgraph.inputs.iter().any(|i| matches!(i, Argument::Tensor(n) if n == name));
+                let made = subgraph
+                    .nodes
+                    .iter()
+                    .find(|made| made.outputs.iter().any(|o| matches!(o, Argument::Tensor(n) if n == name)));
+                let is_view = made.is_some_and(|made| {
+                    let of_input = matches!(&made.inputs[0].arg, Argument::Tensor(x)
+                        if subgraph.inputs.iter().any(|i| matches!(i, Argument::Tensor(n) if n == x)));
+                    of_input && VIEWS.iter().any(|view| made.target.ends_with(view))
+                });
+                assert!(!is_input && !is_view, "`{name}` of a subgraph of {}", node.target);
+            }
+            check_subgraphs(subgraph);
+        }
+        if node.target.ends_with(".while_loop") {
+            let subgraph = |i: usize| match &node.inputs[i].arg {
+                Argument::Graph { graph, .. } => &**graph,
+                other => panic!("{other:?}"),
+            };
+            let body = subgraph(1);
+            let inputs = body.inputs.iter().filter_map(|input| match input {
+                Argument::Tensor(name) => Some(body.tensor_values[name].dtype),
+                _ => None,
+            });
+            let carried: Vec<ScalarType> = inputs.take(body.outputs.len()).collect();
+            assert_eq!(returned(body), carried, "{}", node.target);
+        }
+    }
 }
 
 fn targets(program: &ExportedProgram) -> Vec<&str> {
@@ -158,6 +212,7 @@ fn alike<const N: usize>(source: &str, calls: &[[IValue; N]]) -> ExportedProgram
     };
     let exported = ExportedProgram::from_entry(&entry, &fresh(&calls[0]), &[]);
     let exported = exported.unwrap_or_else(|e| panic!("{} {source}", e.render()));
+    check_subgraphs(&exported.model().module.graph);
     let bytes = exported.to_bytes(FileVersion::default()).unwrap();
     let again = session.load_exported_bytes(&bytes).unwrap_or_else(|e| panic!("{} {source}", e.render()));
     for call in calls {
@@ -231,6 +286,8 @@ const WRITES_IN_BRANCHES: &[&str] = &[
     "y = x.clone()\n    if bool(x[0] > 0):\n        y += 1\n        if bool(x[1] > 0):\n            y[0] = 7\n            x.mul_(y)\n        y *= 2\n    return x + y",
     "t = torch.tensor([1., 2.])\n    if bool(x[0] > 0):\n        t += x\n        s = torch.tensor([5., 6.])\n        s += 1\n        t *= s\n    return t",
     "n = 1\n    b = False\n    f = 0.5\n    if bool(x[0] > 0):\n        n = 3\n        f = float(x[1])\n        b = True\n    p = (x, n)\n    if bool(x[1] > 0):\n        p = (x * 2, n + 1)\n    if b:\n        n += 1\n    return x * n * f + p[0] * p[1]",
+    "n = 0.5\n    if bool(x[0] > 0):\n        n = float(x[1])\n    return x * n",
+    "if bool(x[0] > 0):\n        y = x[1:]\n    else:\n        y = x[:1]\n    return y * 2",
     "m = x > 0\n    b = bool(m[0])\n    m.fill_(False)\n    if b:\n        x = x + 1\n    return x",
 ];
 

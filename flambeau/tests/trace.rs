@@ -93,3 +93,39 @@ fn errors_end_the_trace() {
     let error = constant.err().unwrap();
     assert!(error.message.contains("requires a gradient"), "{error}");
 }
+
+#[test]
+fn a_tensor_that_is_two_arguments_is_two_values() {
+    let x = tensor(&[1.0, 2.0]);
+    let pair = IValue::tuple(vec![x.clone(), x.clone()]);
+    let program = session()
+        .trace(&[x.clone(), x, pair], |tracer, inputs| {
+            let IValue::Tuple(pair) = &inputs[2] else { panic!("a tuple is an argument") };
+            let first = tracer.call("aten::sub", &[inputs[0].clone(), inputs[1].clone()])?;
+            let second = tracer.call("aten::sub", pair.items())?;
+            tracer.call("aten::mul", &[first, second])
+        })
+        .unwrap();
+    let pair = IValue::tuple(vec![tensor(&[7.0, 9.0]), tensor(&[1.0, 2.0])]);
+    let args = [tensor(&[5.0, 5.0]), tensor(&[2.0, 1.0]), pair];
+    assert_eq!(values(&program.entry("forward").unwrap().call(&args, &[]).unwrap()), [18.0, 28.0]);
+}
+
+#[test]
+fn values_of_dictionaries_and_several_results_are_recorded() {
+    let session = session();
+    let source = "def f(x: Tensor) -> Dict[str, Tensor]:\n    return {'a': x * 2, 'b': x}\n";
+    let maker = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let text = "graph(%x : Tensor):\n  %a : Tensor = aten::neg(%x)\n  %b : Tensor = aten::abs(%x)\n  return (%a, %b)\n";
+    let two = session.parse_ir(text).unwrap().entry("forward").unwrap();
+    let program = session
+        .trace(&[tensor(&[1.0])], |tracer, inputs| {
+            let IValue::Dict(made) = tracer.call_entry(&maker, inputs)? else { panic!("a dictionary") };
+            let a = made.get(&IValue::str("a")).unwrap().unwrap();
+            let IValue::Tuple(pair) = tracer.call_entry(&two, &[a])? else { panic!("two results") };
+            tracer.call("aten::sub", pair.items())
+        })
+        .unwrap();
+    let result = program.entry("forward").unwrap().call(&[tensor(&[3.0])], &[]).unwrap();
+    assert_eq!(values(&result), [-12.0]);
+}

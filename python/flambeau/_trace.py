@@ -146,11 +146,15 @@ class Trace:
         return value if code is None or isinstance(value, (builtins.bool, int)) else code
 
     def bind_result(self, value: _native.TracedValue, result: Any) -> None:
-        """Makes a value of the graph that of all tensors in a result."""
+        """Makes a value of the graph that of all tensors in a result or an input."""
         if is_tensor(result):
             self.bind(result, value)
-        elif isinstance(result, (list, tuple)) and any(is_tensor(part) or isinstance(part, (list, tuple)) for part in result):
+        elif isinstance(result, (list, tuple)) and any(is_tensor(part) or isinstance(part, (list, tuple, dict)) for part in result):
             for part, element in zip(result, self.recorder.unpack(value, len(result)), strict=True):
+                self.bind_result(element, part)
+        elif isinstance(result, dict):
+            for key, part in result.items():
+                (element,) = self.recorder.call(f"aten::__getitem__.Dict_{type(key).__name__}", [value, key])
                 self.bind_result(element, part)
 
     def call(self, operator: str, args: Sequence[Any], results: Sequence[Any]) -> None:
@@ -176,8 +180,7 @@ class Trace:
     ) -> None:
         self.locate()
         with self.pause():
-            for value in self.recorder.inline(function, operands, named):
-                self.bind_result(value, result)
+            self.bind_result(self.recorder.inline(function, operands, named), result)
 
     def size(self, tensor: Any, dim: int, number: Any) -> Any:
         """Records a size; ``number`` is a tensor with its value, which stands for it."""
@@ -196,22 +199,19 @@ class Trace:
         """Adds an input and makes it the value of the tensors in the example. Returns the example, with views in place of
         tensors that are inputs already."""
         _check_input(example)
-        example = _mapped(example, lambda tensor: tensor if self.value(tensor) is None else tensor.view_as(tensor))
+        seen: set[int] = set()
+
+        def distinct(tensor: Any) -> Any:
+            if self.value(tensor) is not None or id(tensor) in seen:
+                return tensor.view_as(tensor)
+            seen.add(id(tensor))
+            return tensor
+
+        example = _mapped(example, distinct)
         with self.pause():
             value = self.recorder.input(name, _detached(example))
-        self._bind_input(value, example)
+        self.bind_result(value, example)
         return example
-
-    def _bind_input(self, value: _native.TracedValue, example: Any) -> None:
-        if is_tensor(example):
-            self.bind(example, value)
-        elif isinstance(example, dict):
-            for key, part in example.items():
-                (element,) = self.recorder.call(f"aten::__getitem__.Dict_{type(key).__name__}", [value, key])
-                self._bind_input(element, part)
-        elif example:
-            for part, element in zip(example, self.recorder.unpack(value, len(example)), strict=True):
-                self._bind_input(element, part)
 
 
 def _check_input(example: Any) -> None:
@@ -319,7 +319,9 @@ def _own_numbers(trace: Trace) -> Iterator[None]:
 
     def converted(name: str, kind: str) -> Any:
         def convert(self: Any, *args: Any) -> Any:
-            if trace.active and trace.value(self) is not None:
+            if not trace.active:
+                return kept[name](self, *args)
+            if trace.value(self) is not None:
                 leaves(kind)
             with trace.pause():
                 return kept[name](self, *args)

@@ -165,7 +165,7 @@ impl PyRecorder {
         function: &Bound<'_, PyFunction>,
         args: Vec<Bound<'_, PyAny>>,
         kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Vec<PyTracedValue>> {
+    ) -> PyResult<PyTracedValue> {
         let mut args = operands(py, &args)?;
         for param in function.get().params().iter().skip(args.len()) {
             let given = kwargs.map(|kwargs| kwargs.get_item(param.name.as_str())).transpose()?.flatten();
@@ -178,7 +178,7 @@ impl PyRecorder {
             }
         }
         let graph = or_raise(py, function.get().inlined())?;
-        or_raise(py, self.lock().get(py)?.inline(&graph, &args)).map(traced)
+        or_raise(py, self.lock().get(py)?.inline(&graph, &args)).map(PyTracedValue)
     }
 
     /// Appends the size of a tensor in a dimension, as a tensor.

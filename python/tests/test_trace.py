@@ -7,7 +7,7 @@ from operator import methodcaller
 import pytest
 
 import flambeau
-from flambeau import jit, tensor
+from flambeau import jit, tensor, torch_names
 
 
 def kinds(graph):
@@ -54,6 +54,25 @@ def test_containers():
     inputs = ((tensor([1.0, 2.0]), tensor([3.0])), {"a": tensor([10.0])})
     result = jit.trace(f, inputs)((tensor([5.0, 6.0]), tensor([7.0])), {"a": tensor([1.0])})
     assert result[0].tolist() == [7, 6] and result[1][0].tolist() == [7] and result[1][1].tolist() == [5]
+
+
+def test_a_tensor_that_is_two_inputs_is_two_values():
+    x = tensor([1.0])
+    compiled = traced(lambda a, b: a - b, x, x)
+    assert compiled(tensor([5.0]), tensor([2.0])).tolist() == [3.0]
+    compiled = traced(lambda pair: pair[0] - pair[1], (x, x))
+    assert compiled((tensor([5.0]), tensor([2.0]))).tolist() == [3.0]
+
+
+def named(x):
+    result: dict[str, torch_names.Tensor] = {"a": x * 2, "b": x}
+    return result
+
+
+def test_values_of_dictionaries_are_recorded():
+    compiled_named = jit.script(named)
+    compiled = traced(lambda x: compiled_named(x)["a"] + 1, tensor([1.0]))
+    assert compiled(tensor([5.0])).tolist() == [11.0]
 
 
 def test_compiled_functions_keep_their_control_flow():

@@ -58,10 +58,10 @@ impl Recorder {
         Ok(Side { leaves, contents, scope: self.close_scope() })
     }
 
-    /// Returns a tensor as an output of the subgraph: a copy if it is an input.
+    /// Returns a tensor as an output of the subgraph: a copy if it is an input or a view of one.
     pub(super) fn owned(&mut self, tensor: &Tensor) -> Res<Argument> {
         let name = self.name_of(tensor)?;
-        if !self.is_input_name(&name) {
+        if !self.is_input_name(&name) && !self.scope().has_outer_memory(tensor) {
             return Ok(Argument::Tensor(name));
         }
         let inputs = vec![operand("self", Argument::Tensor(name))];
@@ -231,8 +231,7 @@ impl Recorder {
             self.sizes.set(&tensor, sizes, &[]);
         }
         let is_outer = |(leaf, side): (&&Leaf, &Side)| {
-            leaf.tensor()
-                .is_some_and(|tensor| side.scope.captured.iter().any(|own| own.shares_storage(tensor)))
+            leaf.tensor().is_some_and(|tensor| side.scope.has_outer_memory(tensor))
         };
         if pair.iter().zip(sides.iter()).any(is_outer) {
             // A write to the result may be a write to the tensor from outside.

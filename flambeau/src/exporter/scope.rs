@@ -74,6 +74,12 @@ pub(super) struct Written {
 }
 
 impl Scope {
+    /// Whether a tensor has memory of a tensor of an outer scope, or of an input that each iteration passes.
+    pub(super) fn has_outer_memory(&self, tensor: &Tensor) -> bool {
+        self.captured.iter().any(|own| own.shares_storage(tensor))
+            || self.placeholders.contains(&tensor.storage().address())
+    }
+
     /// Makes the inputs of a subgraph those that the node passes, in their order.
     pub(super) fn arrange(&mut self, operands: &[(Tensor, TensorMeta)]) {
         let mut inputs = Vec::with_capacity(operands.len());

@@ -5,7 +5,7 @@
 //! functions of symbolic numbers are symbolic, too. Operators take symbolic numbers as arguments. Any other use of a
 //! symbolic number would make its value in the example a constant of the program, and is refused.
 
-use super::joined::{Leaf, not_a_number};
+use super::joined::{Leaf, not_a_number, number_dtype};
 use super::record::Recorder;
 use super::sizes::{Compare, GuardResult};
 use super::{Res, refused};
@@ -395,9 +395,8 @@ impl Recorder {
 
     /// Records a tensor without dimensions that has a number as its element. It has the dtype of the number.
     pub(super) fn number_tensor(&mut self, value: &IValue, symbol: Option<&Symbolic>) -> Res<Tensor> {
-        if let Some(tensor) =
-            symbol.and_then(|symbol| symbol.tensor.as_ref()).filter(|tensor| tensor.rank() == 0)
-        {
+        let has_dtype = |tensor: &&Tensor| tensor.rank() == 0 && Some(tensor.dtype()) == number_dtype(value);
+        if let Some(tensor) = symbol.and_then(|symbol| symbol.tensor.as_ref()).filter(has_dtype) {
             return Ok(tensor.clone());
         }
         let constant = match value {

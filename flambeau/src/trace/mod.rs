@@ -13,9 +13,10 @@ use crate::error::Error;
 use crate::program::Program;
 use crate::session::Session;
 use flambeau_exec::{ExecError, Host, run_node};
+use flambeau_ir::value::{List, Tuple};
 use flambeau_ir::{CallArg, CompilationUnit, IValue, NodeId, Prim, ValueId};
 use flambeau_tensor::Tensor;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// A run that is recorded.
@@ -32,7 +33,8 @@ pub struct Tracer {
 
 impl Session {
     /// Runs a closure on example arguments and returns a program whose entry `forward` is the graph of the operators that
-    /// the closure called. Arguments that are no tensors are constants of the graph.
+    /// the closure called. Arguments without tensors are constants of the graph. The closure gets a view of a tensor in place
+    /// of its second occurrence, so that each is a value of its own.
     ///
     /// ```
     /// use flambeau::{IValue, Session, Tensor};
@@ -62,12 +64,14 @@ impl Session {
         let recorder = Recorder::new(self);
         let (values, env) = (HashMap::default(), HashMap::default());
         let mut tracer = Tracer { host: self.host(), recorder, values, env, last: None };
+        let mut seen = HashSet::default();
+        let inputs: Vec<IValue> = inputs.iter().map(|input| distinct(input, &mut seen)).collect();
         for (i, input) in inputs.iter().enumerate() {
             let value = tracer.recorder.input(&format!("arg{i}"), input.type_of());
             tracer.env.insert(value, input.clone());
             tracer.bind(value, input)?;
         }
-        let result = run(&mut tracer, inputs)?;
+        let result = run(&mut tracer, &inputs)?;
         let result = tracer.operand(&result)?;
         tracer.recorder.finish(&result)
     }
@@ -109,13 +113,11 @@ impl Tracer {
         let graph = entry.optimized("inline")?;
         let operands: Result<Vec<TraceOperand>, Error> = args.iter().map(|arg| self.operand(arg)).collect();
         let result = entry.call_on(args, &[], &mut self.host)?;
-        let results = self.recorder.inline(&graph, &operands?)?;
+        let value = self.recorder.inline(&graph, &operands?)?;
         // The nodes of the function ran with the call.
         self.last = self.recorder.last_node();
-        if let [one] = results.as_slice() {
-            self.env.insert(*one, result.clone());
-            self.bind(*one, &result)?;
-        }
+        self.env.insert(value, result.clone());
+        self.bind(value, &result)?;
         Ok(result)
     }
 
@@ -124,10 +126,7 @@ impl Tracer {
     /// # Errors
     /// `X0003` if the argument is no tensor, the operator's error if it has no such dimension.
     pub fn size(&mut self, tensor: &IValue, dim: i64) -> Result<IValue, Error> {
-        let tensor = match self.argument(tensor)? {
-            CallArg::Value(value) => TraceOperand::Value(value),
-            CallArg::Constant(value) => TraceOperand::Constant(value),
-        };
+        let tensor = self.operand(tensor)?;
         let size = self.recorder.size(&tensor, dim)?;
         self.evaluated(size)
     }
@@ -207,6 +206,11 @@ impl Tracer {
 
     /// Makes a value of the graph that of all tensors in a value of the run.
     fn bind(&mut self, value: ValueId, found: &IValue) -> Result<(), Error> {
+        let mut tensors = false;
+        found.visit_tensors(|_| tensors = true);
+        if !tensors {
+            return Ok(());
+        }
         let items = match found {
             IValue::Tensor(tensor) => {
                 self.values.insert(tensor.id(), (value, tensor.clone()));
@@ -214,16 +218,44 @@ impl Tracer {
             }
             IValue::List(list) => list.to_vec(),
             IValue::Tuple(tuple) => tuple.items().to_vec(),
+            IValue::Dict(dict) => {
+                for (key, item) in dict.to_vec() {
+                    let operands = [CallArg::Value(value), CallArg::Constant(key)];
+                    let part = self.recorder.call_by_name("aten::__getitem__", &operands, &[])?;
+                    self.run_recorded()?;
+                    self.bind(part, &item)?;
+                }
+                return Ok(());
+            }
             _ => return Ok(()),
         };
-        let mut tensors = false;
-        found.visit_tensors(|_| tensors = true);
-        if !tensors {
-            return Ok(());
-        }
         let parts = self.recorder.unpack(value, items.len())?;
         self.run_recorded()?;
         // The recursion is bounded by the depth of types.
         parts.iter().zip(&items).try_for_each(|(&part, item)| self.bind(part, item))
+    }
+}
+
+/// Returns an argument in which a tensor that occurred before, here or in an earlier argument, is replaced by a view.
+fn distinct(value: &IValue, seen: &mut HashSet<usize, FxBuildHasher>) -> IValue {
+    match value {
+        IValue::Tensor(tensor) if seen.insert(tensor.id()) => value.clone(),
+        IValue::Tensor(tensor) => {
+            let view = tensor.alias();
+            seen.insert(view.id());
+            IValue::Tensor(view)
+        }
+        IValue::List(list) if list.elem_type().is_tensor() => {
+            let items = list.to_vec().iter().map(|item| distinct(item, seen)).collect();
+            IValue::List(List::from_values(list.elem_type(), items))
+        }
+        IValue::Tuple(tuple) => {
+            let items: Vec<IValue> = tuple.items().iter().map(|item| distinct(item, seen)).collect();
+            IValue::Tuple(match tuple.named_type() {
+                Some(ty) => Tuple::named(ty, items),
+                None => Tuple::new(items),
+            })
+        }
+        other => other.clone(),
     }
 }

@@ -225,10 +225,7 @@ impl Recorder {
         let mut edit = self.end();
         let node = edit.call_with(name, args, kwargs).map_err(|error| Error::misuse(error.to_string()))?;
         let results: Vec<ValueId> = edit.graph().results(node).collect();
-        Ok(match results.as_slice() {
-            [one] => *one,
-            several => edit.tuple(several),
-        })
+        Ok(packed(&mut edit, &results))
     }
 
     /// Returns the value of an operand.
@@ -279,12 +276,12 @@ impl Recorder {
             .map_or_else(|_| declared(), |matched| matched.returns.to_vec())
     }
 
-    /// Appends the body of a graph: a compiled function that the run calls is kept with its control flow. Returns the
-    /// results.
+    /// Appends the body of a graph: a compiled function that the run calls is kept with its control flow. Returns its
+    /// result; several results are packed into a tuple.
     ///
     /// # Errors
     /// `X0003` if the operands do not fit the graph's inputs.
-    pub fn inline(&mut self, body: &Graph, operands: &[TraceOperand]) -> Result<Vec<ValueId>, Error> {
+    pub fn inline(&mut self, body: &Graph, operands: &[TraceOperand]) -> Result<ValueId, Error> {
         let types: Vec<Type> = body.inputs().map(|input| body.ty(input)).collect();
         if types.len() != operands.len() {
             let (wanted, found) = (types.len(), operands.len());
@@ -292,8 +289,11 @@ impl Recorder {
         }
         let values: Result<Vec<ValueId>, Error> =
             operands.iter().zip(types).map(|(operand, ty)| self.operand(operand, ty)).collect();
-        let results = self.end().inline_graph(body, &values?, None);
-        results.map_err(|error| Error::misuse(error.to_string()))
+        let values = values?;
+        let mut edit = self.end();
+        let results = edit.inline_graph(body, &values, None);
+        let results = results.map_err(|error| Error::misuse(error.to_string()))?;
+        Ok(packed(&mut edit, &results))
     }
 
     /// Appends the size of a tensor in a dimension, as a zero-dimensional tensor: sizes follow the arguments of later
@@ -437,6 +437,14 @@ impl Recorder {
         self.graph = Graph::clone(&*self.session.optimize(&self.graph, "dce")?);
         flambeau_ir::verify::verify_with(&self.graph, &*self.unit)?;
         Ok(())
+    }
+}
+
+/// Returns the only result, or a tuple of several.
+fn packed(edit: &mut Editor<'_>, results: &[ValueId]) -> ValueId {
+    match results {
+        [one] => *one,
+        several => edit.tuple(several),
     }
 }
 
