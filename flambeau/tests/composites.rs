@@ -79,6 +79,15 @@ const CALLS: &[(&str, &str)] = &[
     ),
     ("torch.sgn(x) + torch.cartesian_prod([v, v]).sum()", "sgn cartesian_prod"),
     ("torch._safe_softmax(torch.log(x.relu() - 0.0), 1)", "_safe_softmax"),
+    // Other dtypes, ranks and scales.
+    ("torch.tensordot(x.to(torch.int32), y[:, :1].to(torch.int32), [1], [1])", "tensordot"),
+    ("torch.addr(x.double(), x[:, 0], v, beta=0)", "addr"),
+    ("torch.special_xlog1py(x[0, 0].half(), v[0].half())", "special_xlog1py"),
+    ("torch.logaddexp(torch.complex(x, y), torch.complex(y, x)).real", ""),
+    ("torch.logaddexp2(x.half(), y.half()) + torch.heaviside(x.half(), y.half())", "logaddexp2 heaviside"),
+    ("torch._C._nn.upsample_linear1d(x.unsqueeze(0), [7], False, 1.0)", "upsample_linear1d"),
+    ("torch.isin(x, v.repeat(9)).float()", ""),
+    ("torch.kron(x.to(torch.int32), v.long()) + torch.diag(v.to(torch.int32), 1).sum()", "kron diag"),
     ("torch.negative(x) + torch.absolute(y) + torch.subtract(x, v)", "negative absolute subtract"),
 ];
 

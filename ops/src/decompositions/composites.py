@@ -236,7 +236,9 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: number, alpha: number) 
     if self.dtype == torch.bool:
         return torch.addr(self, vec1, vec2, beta=beta, alpha=alpha)
     product = torch.outer(vec1, vec2) * alpha
-    return product if beta == 0 else self * beta + product
+    if beta == 0:
+        return product.to(torch.promote_types(self.dtype, product.dtype))
+    return self * beta + product
 
 # replaces aten::tensordot
 def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: List[int]) -> Tensor:
@@ -247,9 +249,9 @@ def tensordot(self: Tensor, other: Tensor, dims_self: List[int], dims_other: Lis
     for i in range(len(summed_a)):
         # A dimension of size 1 is broadcast: the other one is summed beforehand.
         if a.size(summed_a[i]) == 1:
-            b = torch.sum(b, [summed_b[i]], True) if b.size(summed_b[i]) != 1 else b
+            b = torch.sum(b, [summed_b[i]], True, dtype=b.dtype) if b.size(summed_b[i]) != 1 else b
         elif b.size(summed_b[i]) == 1:
-            a = torch.sum(a, [summed_a[i]], True)
+            a = torch.sum(a, [summed_a[i]], True, dtype=a.dtype)
     kept_a = [i for i in range(rank_a) if i not in summed_a]
     kept_b = [i for i in range(rank_b) if i not in summed_b]
     inner = _product([a.size(i) for i in summed_a])
@@ -332,6 +334,9 @@ def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bo
 
 # replaces aten::isin.Tensor_Tensor
 def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
+    # For many elements to test, all comparisons would be large; PyTorch has the same bound.
+    if test_elements.numel() >= 10.0 * elements.numel() ** 0.145:
+        return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     tests = test_elements.reshape([_product(test_elements.size())])
     found = torch.any(elements.unsqueeze(-1) == tests, -1)
     return torch.logical_not(found) if invert else found
@@ -352,6 +357,8 @@ def ldexp(self: Tensor, other: Tensor) -> Tensor:
 
 # replaces aten::logaddexp
 def logaddexp(self: Tensor, other: Tensor) -> Tensor:
+    if self.is_complex() or other.is_complex():
+        return torch.logaddexp(self, other)
     is_first = self >= other
     large, small = torch.where(is_first, self, other), torch.where(is_first, other, self)
     is_infinite = torch.logical_and(torch.logical_not(torch.isfinite(self)), self == other)
@@ -359,6 +366,8 @@ def logaddexp(self: Tensor, other: Tensor) -> Tensor:
 
 # replaces aten::logaddexp2
 def logaddexp2(self: Tensor, other: Tensor) -> Tensor:
+    if self.is_complex() or other.is_complex():
+        return torch.logaddexp2(self, other)
     is_first = self >= other
     large, small = torch.where(is_first, self, other), torch.where(is_first, other, self)
     is_infinite = torch.logical_and(torch.logical_not(torch.isfinite(self)), self == other)
@@ -393,8 +402,9 @@ def sinc(self: Tensor) -> Tensor:
 
 # replaces aten::special_xlog1py
 def special_xlog1py(self: Tensor, other: Tensor) -> Tensor:
-    result = torch.where(self == 0, torch.full([], 0.0), self * torch.log1p(other))
-    return torch.where(torch.isnan(other), torch.full([], float("nan")), result).to(result.dtype)
+    product = self * torch.log1p(other)
+    result = torch.where(self == 0, torch.full([], 0, dtype=product.dtype), product)
+    return torch.where(torch.isnan(other), torch.full([], float("nan"), dtype=product.dtype), result)
 
 # replaces aten::float_power.Tensor_Tensor
 def float_power(self: Tensor, exponent: Tensor) -> Tensor:
@@ -546,7 +556,7 @@ def _interpolated(x: Tensor, dim: int, size: int, align_corners: bool, scale: Op
     else:
         ratio = length / size if scale is None else 1.0 / scale
         places = torch.clamp((index + 0.5) * ratio - 0.5, 0, None)
-    low = torch._to_copy(places, dtype=torch.int64)
+    low = torch.clamp(torch._to_copy(places, dtype=torch.int64), None, length - 1)
     high = torch.clamp(low + 1, None, length - 1)
     weight = torch._to_copy(torch.clamp(places - low, 0, 1), dtype=x.dtype)
     weight = weight.view([size] + [1 for i in range(x.dim() - 1 - dim)])
