@@ -79,7 +79,7 @@ impl<'a> Cx<'a> {
                 Ok(())
             }
             TreeKind::ClassDef => self.foreign(span, "a class inside of a function is"),
-            kind => self.foreign(span, &format!("a statement of kind `{kind:?}` is")),
+            _ => self.foreign(span, "a statement of this kind is"),
         }
     }
 

@@ -106,15 +106,20 @@ impl Cx<'_> {
         if !args.has_host() {
             return Ok(None);
         }
-        let given =
-            || args.receiver.iter().chain(&args.positional).chain(args.keywords.iter().map(|(_, g)| g));
         if let Some((_, path, result)) = FUNCTIONS.iter().find(|(op, ..)| name == *op) {
-            let operands: Vec<ValueId> = given().map(|g| g.value).collect();
-            let value = self.host_function(span, path, &operands);
+            let operands: Vec<ValueId> = args.all().map(|g| g.value).collect();
+            let names = args.keywords.iter().map(|(name, _)| *name).collect();
+            let value = self.host(span, &HostOp::Function(Symbol::new(path), names), &operands);
             return Ok(Some(result.map_or(value, |ty| self.cast_host(value, ty))));
         }
         let registry = self.session.registry();
-        let fits = |schema: &&FunctionSchema| schema.vararg || schema.args.len() >= given().count();
+        // As many parameters without names as there are arguments without names, and every name.
+        let unnamed = args.all().count() - args.keywords.len();
+        let fits = |schema: &&FunctionSchema| {
+            let positional = schema.args.iter().filter(|arg| !arg.kwarg_only).count();
+            let has = |name: Symbol| schema.args.iter().any(|arg| arg.name == name);
+            schema.vararg || unnamed <= positional && args.keywords.iter().all(|(name, _)| has(*name))
+        };
         let schemas = registry.overloads(name).iter().map(|&id| registry.schema(id));
         let Some(schema) = schemas.into_iter().find(fits) else { return Ok(None) };
         let cast = self.cast_arguments(span, schema, args);

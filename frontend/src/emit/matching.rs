@@ -42,9 +42,12 @@ pub(crate) struct CallArgs {
 impl CallArgs {
     /// Returns whether an argument is a host object.
     pub(super) fn has_host(&self) -> bool {
-        let mut given =
-            self.receiver.iter().chain(&self.positional).chain(self.keywords.iter().map(|(_, g)| g));
-        given.any(|g| g.ty == Type::PY_OBJECT)
+        self.all().any(|g| g.ty == Type::PY_OBJECT)
+    }
+
+    /// Returns all arguments: the receiver, those without names, those with names.
+    pub(super) fn all(&self) -> impl Iterator<Item = &CallArgument> {
+        self.receiver.iter().chain(&self.positional).chain(self.keywords.iter().map(|(_, g)| g))
     }
 
     /// Returns the parts of the call that overload resolution depends on.
@@ -188,9 +191,7 @@ impl Cx<'_> {
         why: &CallError,
     ) -> Box<flambeau_ir::Diagnostic> {
         let mut problem = self.mismatch(span, name, why);
-        let mut given =
-            args.receiver.iter().chain(&args.positional).chain(args.keywords.iter().map(|(_, g)| g));
-        if let Some(open) = given.find(|g| g.ty.optional_elem().is_some()) {
+        if let Some(open) = args.all().find(|g| g.ty.optional_elem().is_some()) {
             let ty = open.ty.annotation();
             problem.help = Some(format!("a value of type {ty} may be None; compare it with None first"));
         }
