@@ -351,8 +351,10 @@ def trace(
     if builtins.isinstance(func, (ScriptFunction, ScriptModule)):
         return func
     if builtins.isinstance(func, types.MethodType) and is_module(func.__self__):
-        traced = trace_module(func.__self__, {func.__name__: inputs}, check_trace, None, check_tolerance, strict)
-        return getattr(traced, func.__name__)
+        name = func.__name__
+        checks = [{name: given} for given in check_inputs] if check_inputs is not None else None
+        traced = trace_module(func.__self__, {name: inputs}, check_trace, checks, check_tolerance, strict)
+        return getattr(traced, name)
     program, graph = _trace.trace_function(func, inputs, strict)
     compiled = ScriptFunction(program.function("forward"))
     compiled.__name__ = getattr(func, "__name__", "forward")
@@ -385,8 +387,9 @@ def trace_module(
     graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
     module = _module_of(modules.build())
     if check_trace:
+        checks = list(check_inputs or ())
         for name, graph in graphs.items():
-            given = [examples[name], *(_trace.as_tuple(check[name]) for check in check_inputs or () if name in check)]
+            given = [examples[name], *(_trace.as_tuple(check[name]) for check in checks if name in check)]
             _trace.check(getattr(module, name), graph, modules.checked(name, strict), given, check_tolerance)
     return module
 

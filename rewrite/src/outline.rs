@@ -27,7 +27,7 @@ use flambeau_ir::{
 };
 use group::{Group, Scratch};
 use hashbrown::HashSet;
-use interface::ConfirmedTypes;
+use interface::ImpliedTypes;
 use positions::Positions;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -66,7 +66,7 @@ struct ExternalFacts {
     captures: Captures,
     positions: Positions,
     /// Filled when groups are made.
-    interface: ConfirmedTypes,
+    interface: ImpliedTypes,
 }
 
 /// The nodes that satisfy `accepts`. O(nodes), plus a search among the writes and events for each node.
@@ -88,7 +88,7 @@ pub(crate) fn members(
         Positions::of(g, db, dominance, blocks.iter().flat_map(|(_, nodes)| nodes.iter().copied()));
     GroupCandidates {
         blocks,
-        around: ExternalFacts { captures, positions, interface: ConfirmedTypes::default() },
+        around: ExternalFacts { captures, positions, interface: ImpliedTypes::default() },
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn apply(
     prim: Prim,
 ) -> Result<(), PassError> {
     let GroupCandidates { blocks, mut around } = members;
-    around.interface = ConfirmedTypes::of_graph(cx);
+    around.interface = ImpliedTypes::of_graph(cx);
     let mut scratch = Scratch::default();
     let (mut editor, mut fuel) = cx.edit_fuelled();
     for (block, members) in blocks {
@@ -239,11 +239,7 @@ fn make(
     Ok(group)
 }
 
-fn body_of(
-    g: &Graph,
-    plan: &GroupPlan,
-    interface: &ConfirmedTypes,
-) -> Result<Graph, flambeau_ir::CloneError> {
+fn body_of(g: &Graph, plan: &GroupPlan, interface: &ImpliedTypes) -> Result<Graph, flambeau_ir::CloneError> {
     let mut body = Graph::new(Arc::clone(g.registry()));
     let mut map = ValueSubstitution::new();
     let mut editor = body.edit();

@@ -2,9 +2,9 @@
 
     python tests/oracle/decomposed.py FLAMBEAU [FILTER [SAMPLES]]
 
-Prints each operator that we keep and PyTorch does not when it is found. For every operator of `op_db` whose name contains FILTER, the first SAMPLES samples are exported by `torch.export` and decomposed by
-both. Prints, per operator of ATen, the operators of `op_db` for which we keep it and PyTorch does not; the programs
-that we refuse; and those whose results differ. Needs torch 2.6, numpy and expecttest.
+For every operator of `op_db` whose name contains FILTER, the first SAMPLES samples are exported by `torch.export` and
+decomposed by both. Prints, per operator of ATen, the operators of `op_db` for which we keep it and PyTorch does not; the
+programs that we refuse; and those whose results differ. Needs torch 2.6, numpy and expecttest.
 """
 
 import json
@@ -72,9 +72,10 @@ def agree(a, b):
         if isinstance(x, torch.Tensor):
             if x.shape != y.shape or x.dtype != y.dtype:
                 return False
-            if x.dtype.is_floating_point and not torch.allclose(x, y, rtol=1e-4, atol=1e-4, equal_nan=True):
+            is_inexact = x.dtype.is_floating_point or x.is_complex()
+            if is_inexact and not torch.allclose(x, y, rtol=1e-4, atol=1e-4, equal_nan=True):
                 return False
-            if not x.dtype.is_floating_point and not x.is_complex() and not torch.equal(x, y):
+            if not is_inexact and not torch.equal(x, y):
                 return False
     return True
 
@@ -100,7 +101,7 @@ def main():
                     wanted = targets(program.run_decompositions().graph_module)
                     torch.export.save(program, source)
                     expected = call(*call.inputs)
-                except BaseException:
+                except Exception:
                     continue
                 total += 1
                 words = [command, "convert", source, result, "--for", "2.6", "--decompose", "core-aten"]

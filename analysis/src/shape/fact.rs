@@ -74,7 +74,7 @@ fn possible(dim: Dim) -> Dim {
 }
 
 /// Maximum number of facts nested in a fact; a larger one is made less precise.
-const MAX_WEIGHT: usize = 256;
+pub(super) const MAX_WEIGHT: usize = 256;
 
 impl TensorFact {
     /// A tensor with these sizes.

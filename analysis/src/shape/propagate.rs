@@ -72,7 +72,7 @@ impl Shapes {
     /// declared type, it holds wherever the value is used: a place that checks types accepts every value of the
     /// program.
     #[must_use]
-    pub fn confirmed_type(&self, graph: &Graph, v: ValueId) -> Type {
+    pub fn implied_type(&self, graph: &Graph, v: ValueId) -> Type {
         self.fact(v).erase_unimplied(graph.ty(v))
     }
 

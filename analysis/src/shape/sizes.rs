@@ -1,6 +1,7 @@
 //! Combinators for size rules: pointwise operators, reductions, matrix products, creation, joining and splitting.
 
 use super::cx::wrap;
+use super::fact::MAX_WEIGHT;
 use super::{ArgRef, Dims, Fact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact};
 use flambeau_ir::types::Dim;
 use smallvec::smallvec;
@@ -285,7 +286,7 @@ impl ResultShapes {
             let at = cx.axis(dim, dims.len());
             let Some(at) = at else { return Some(list_of_tensors(None)) };
             let slice = |dims: Dims| Fact::Tensor(TensorFact::of_dims(dims));
-            match dims.remove(at).known().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= 256) {
+            match dims.remove(at).known().and_then(|n| usize::try_from(n).ok()).filter(|&n| n <= MAX_WEIGHT) {
                 Some(n) => Some(Fact::list(vec![slice(dims); n])),
                 None => Some(Fact::ListOf(Box::new(slice(dims)))),
             }
@@ -431,7 +432,7 @@ fn common_size(all: &[Dims], at: usize) -> Dim {
 }
 
 fn list_of_unknown(count: Option<usize>) -> Fact {
-    match count.filter(|count| *count <= 256) {
+    match count.filter(|count| *count <= MAX_WEIGHT) {
         Some(count) => Fact::list(vec![Fact::Tensor(TensorFact::default()); count]),
         None => list_of_tensors(None),
     }
@@ -463,7 +464,7 @@ fn pieces(dims: &Dims, at: usize, sizes: impl Iterator<Item = i64>) -> Fact {
 
 fn split_evenly(dims: &Dims, at: usize, total: i64, each: i64) -> Fact {
     let count = if total == 0 { 1 } else { (total - 1) / each + 1 };
-    if count > 256 {
+    if count > MAX_WEIGHT as i64 {
         let mut part = dims.clone();
         part[at] = if total % each == 0 { Dim::Known(each) } else { Dim::Unknown };
         return Fact::ListOf(Box::new(Fact::Tensor(TensorFact::of_dims(part))));

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
     if args.state_dict && (to_safetensors || is_pt2(&args.output)) {
         return Err(command_line_error(format!(
-            "`--state-dict` writes a file for `torch.load`, which is not of the kind of {}",
+            "`--state-dict` writes a file for `torch.load`; it cannot write {}",
             args.output.display()
         )));
     }

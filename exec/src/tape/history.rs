@@ -325,7 +325,7 @@ pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
         let base_node = base.as_ref().map_or(0, |edge| edge.node.id);
         if base_node != view.base_node {
             view.base_node = base_node;
-            own.gradient_edge = base.map(|base| view_edge(base, tensor, view.positions.as_ref()));
+            own.gradient_edge = base.map(|base| view_edge(base, tensor, view.positions.as_deref()));
             tensor.set_requires_grad(own.gradient_edge.is_some());
             set_meta(tensor, own.clone());
         }
@@ -400,6 +400,12 @@ pub(super) fn view_meta(tensor: &Tensor) -> Option<ViewMeta> {
     meta(tensor).view
 }
 
+/// Returns how a view came about; `None` if the tensor is a base.
+fn view_origin(tensor: &Tensor) -> Option<ViewOrigin> {
+    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok())?;
+    cell.0.lock().view.as_ref().map(|view| view.origin)
+}
+
 /// Registers `tensor` as a view of `of`, unless `tensor` is the base of `of`.
 pub(super) fn set_view(tensor: &Tensor, of: &Tensor, new: NewView) {
     let base = base(of);
@@ -409,7 +415,7 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor, new: NewView) {
     let base_edge = gradient_edge(&base);
     let view = ViewMeta {
         base_node: base_edge.as_ref().map_or(0, |edge| edge.node.id),
-        origin: new.origin.after(view_meta(of).map(|view| view.origin)),
+        origin: new.origin.after(view_origin(of)),
         source: new.source.filter(|_| base_edge.is_some()),
         version: tensor.version(),
         positions: new.positions,
@@ -417,7 +423,7 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor, new: NewView) {
     };
     let base_edge = base_edge.filter(|_| view.origin != ViewOrigin::Unrecorded);
     tensor.set_requires_grad(base_edge.is_some());
-    let gradient_edge = base_edge.map(|base| view_edge(base, tensor, view.positions.as_ref()));
+    let gradient_edge = base_edge.map(|base| view_edge(base, tensor, view.positions.as_deref()));
     set_meta(tensor, AutogradMeta { gradient_edge, view: Some(view), grad: None });
 }
 
@@ -426,7 +432,9 @@ pub(super) fn set_view(tensor: &Tensor, of: &Tensor, new: NewView) {
 /// # Errors
 /// Returns an input error if the tensor is a view that has no history after the last write to its memory.
 pub(super) fn read_edge(tensor: &Tensor) -> Result<Option<Edge>, KernelError> {
-    if let Some(view) = view_meta(tensor) {
+    if view_origin(tensor).is_some_and(|origin| origin != ViewOrigin::Recorded)
+        && let Some(view) = view_meta(tensor)
+    {
         check_read(tensor, &view)?;
     }
     Ok(gradient_edge(tensor))

@@ -261,8 +261,7 @@ pub(crate) fn call(
         Some(target) if before.tracked() => written(before, op, schema, target, rets),
         Some(_) => Ok(()),
         None => {
-            let views =
-                Views { record: tape.derivatives.view_record(op), origin: ViewOrigin::Recorded, schema };
+            let views = Views { recorded_by: Some((&tape, op)), origin: ViewOrigin::Recorded, schema };
             let mut again = |args: &mut [IValue]| {
                 let mut rets = Rets::new();
                 kernel.call(&mut KernelCx::new(args, &mut rets, site, host))?;
@@ -290,7 +289,7 @@ fn unrecorded(
     let read: Vec<Tensor> = cx.args().iter().flat_map(tensors_of).collect();
     kernel.call(cx)?;
     let (_, rets, _) = cx.parts();
-    let views = Views { record: None, origin: ViewOrigin::Unrecorded, schema };
+    let views = Views { recorded_by: None, origin: ViewOrigin::Unrecorded, schema };
     let results = rets.iter().enumerate().filter(|(i, _)| !views.is_taken(*i, derivative.is_some()));
     for (_, result) in results {
         for result in tensors_of(result) {
@@ -304,7 +303,8 @@ fn unrecorded(
 
 /// The views that an operator returns.
 struct Views<'a> {
-    record: Option<ViewRecord>,
+    /// The tape and the operator of a recorded call.
+    recorded_by: Option<(&'a Tape, OpId)>,
     origin: ViewOrigin,
     schema: &'a FunctionSchema,
 }
@@ -328,12 +328,23 @@ impl Views<'_> {
         is_view.then(|| source.clone())
     }
 
-    fn new_view(&self, output: usize, positions: Option<(Geometry, Geometry)>) -> NewView {
-        let origin = match self.record {
+    /// Returns how the operator records its views. Only results that are views need it.
+    fn record(&self) -> Option<ViewRecord> {
+        let (tape, op) = self.recorded_by?;
+        tape.derivatives.view_record(op)
+    }
+
+    fn new_view(
+        &self,
+        record: Option<ViewRecord>,
+        output: usize,
+        positions: Option<Arc<(Geometry, Geometry)>>,
+    ) -> NewView {
+        let origin = match record {
             Some(ViewRecord::Several(_)) => ViewOrigin::Several,
             _ => self.origin,
         };
-        NewView { origin, source: Some(ViewSource::of(self.schema, self.record, output)), positions }
+        NewView { origin, source: Some(ViewSource::of(self.schema, record, output)), positions }
     }
 }
 
@@ -363,9 +374,10 @@ fn positions(
     args: &[IValue],
     (result, output): (usize, usize),
     again: CallAgain<'_>,
-) -> Result<Option<(Geometry, Geometry)>, KernelError> {
-    let Some((base, own)) = view::positions(source)? else { return Ok(None) };
-    let example = own.example(&base)?;
+) -> Result<Option<Arc<(Geometry, Geometry)>>, KernelError> {
+    let Some(known) = view::positions(source)? else { return Ok(None) };
+    let (base, own) = &*known;
+    let example = own.example(base)?;
     let mut args: Vec<IValue> = args.iter().map(|arg| replaced(arg, source, &example)).collect();
     // Strides that are equal where memory is shared may permit a view that distinct elements do not permit.
     let unknown = || {
@@ -375,7 +387,7 @@ fn positions(
     let results = again(&mut args).map_err(|_| unknown())?;
     let found = results.get(result).and_then(|result| tensors_of(result).get(output).cloned());
     let view = found.filter(|view| view.shares_storage(&example)).ok_or_else(unknown)?;
-    Ok(Some((base, Geometry::of(&view))))
+    Ok(Some(Arc::new((base.clone(), Geometry::of(&view)))))
 }
 
 /// Refuses a write that PyTorch does not record.
@@ -470,11 +482,12 @@ fn after(
                 continue;
             }
             if let Some(source) = views.source(&read, &result, known) {
-                let positions = match views.record {
+                let record = views.record();
+                let positions = match record {
                     Some(ViewRecord::Memory) => None,
                     _ => positions(&source, &before.args, (i, position), again)?,
                 };
-                history::set_view(&result, &source, views.new_view(output, positions));
+                history::set_view(&result, &source, views.new_view(record, output, positions));
             } else if !constant[i] {
                 fresh.push((result, output));
             }

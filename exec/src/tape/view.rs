@@ -11,6 +11,7 @@ use super::region::Geometry;
 use crate::error::KernelError;
 use flambeau_ir::FunctionSchema;
 use flambeau_tensor::Tensor;
+use std::sync::Arc;
 
 /// How a view came about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,7 +71,7 @@ pub(super) struct NewView {
     /// `None` if the view was made while gradients were disabled.
     pub(super) source: Option<ViewSource>,
     /// See [`ViewMeta::positions`].
-    pub(super) positions: Option<(Geometry, Geometry)>,
+    pub(super) positions: Option<Arc<(Geometry, Geometry)>>,
 }
 
 /// The metadata of a view.
@@ -86,7 +87,7 @@ pub(super) struct ViewMeta {
     pub(super) version: u64,
     /// If elements of the base share memory: geometries of the base and of the view in other memory, in which those of
     /// the base do not. The view has the elements of the base that have the same positions there.
-    pub(super) positions: Option<(Geometry, Geometry)>,
+    pub(super) positions: Option<Arc<(Geometry, Geometry)>>,
 }
 
 /// Returns geometries of the base of a tensor and of the tensor as [`ViewMeta::positions`] has them; `None` if those of the
@@ -94,7 +95,7 @@ pub(super) struct ViewMeta {
 ///
 /// # Errors
 /// Returns the error of a layout that is too large.
-pub(super) fn positions(tensor: &Tensor) -> Result<Option<(Geometry, Geometry)>, KernelError> {
+pub(super) fn positions(tensor: &Tensor) -> Result<Option<Arc<(Geometry, Geometry)>>, KernelError> {
     if let Some(view) = history::view_meta(tensor) {
         return Ok(view.positions);
     }
@@ -103,7 +104,7 @@ pub(super) fn positions(tensor: &Tensor) -> Result<Option<(Geometry, Geometry)>,
         return Ok(None);
     }
     let own = own.contiguous()?;
-    Ok(Some((own.clone(), own)))
+    Ok(Some(Arc::new((own.clone(), own))))
 }
 
 /// Refuses a recorded write to a view that has no history afterwards.

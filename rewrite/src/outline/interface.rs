@@ -11,24 +11,24 @@ use flambeau_ir::{Graph, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// The confirmed types of values.
+/// The types of values that shape analysis implies.
 #[derive(Default)]
-pub(super) struct ConfirmedTypes {
-    /// Values whose confirmed type differs from the declared one.
+pub(super) struct ImpliedTypes {
+    /// Values whose implied type differs from the declared one.
     weaker: HashMap<ValueId, Type, FxBuildHasher>,
 }
 
-impl ConfirmedTypes {
+impl ImpliedTypes {
     /// Compares all declared types with the facts of shape analysis, which is needed only if a declared type states
     /// more than the kind of a value.
-    pub(super) fn of_graph(cx: &mut PassCx<'_>) -> ConfirmedTypes {
+    pub(super) fn of_graph(cx: &mut PassCx<'_>) -> ImpliedTypes {
         let g = cx.graph();
         if g.values_in_order().all(|v| g.ty(v) == g.ty(v).erase_shapes()) {
-            return ConfirmedTypes::default();
+            return ImpliedTypes::default();
         }
         let (g, shapes) = cx.with::<Shapes>();
-        let confirmed = g.values_in_order().map(|v| (v, shapes.confirmed_type(g, v)));
-        ConfirmedTypes { weaker: confirmed.filter(|&(v, ty)| ty != g.ty(v)).collect() }
+        let implied = g.values_in_order().map(|v| (v, shapes.implied_type(g, v)));
+        ImpliedTypes { weaker: implied.filter(|&(v, ty)| ty != g.ty(v)).collect() }
     }
 
     /// Returns the type of the input of a group that stands for a value.
