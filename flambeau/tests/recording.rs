@@ -340,7 +340,8 @@ fn passes_that_call_a_writing_function_again_repeat() {
     for create_graph in [false, false, true, true] {
         let mode = WalkMode { retain_graph: true, create_graph };
         let seed = Tensor::full(first.sizes(), 1.0.into(), first.dtype()).unwrap();
-        let found = session.gradients_with(&[(first.clone(), seed)], &[x.clone()], mode, &mut host);
+        let found =
+            session.gradients_with(&[(first.clone(), seed)], std::slice::from_ref(&x), mode, &mut host);
         assert_eq!(values(&found.unwrap().remove(0).unwrap()), [4.0, 5.0], "{create_graph}");
         assert_eq!(values(&n), [4.0, 5.0]);
     }

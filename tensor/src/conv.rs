@@ -2,9 +2,9 @@
 //!
 //! All loops are three-dimensional; missing leading dimensions have size 1. A convolution is a matrix product of the
 //! weights with the patches. If a patch is a single element, the input itself is the matrix of patches. Large products
-//! read the patches from padded channels ([`planes`]). For small products, and for types without a kernel for packed
+//! read the patches from padded channels ([`phases`]). For small products, and for types without a kernel for packed
 //! strips, patches are gathered ([`patches`]), a block of positions at a time. Depthwise convolutions ([`depthwise`])
-//! scale and add planes directly. A transposed convolution is a product with the transposed weights, whose results are
+//! scale and add whole channels directly. A transposed convolution is a product with the transposed weights, whose results are
 //! scattered and added. f16 and bf16 are computed in f32.
 //!
 //! Threads share a batch of many images, the blocks of positions of a few images, or the product of one block

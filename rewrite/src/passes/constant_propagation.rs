@@ -2,8 +2,9 @@
 //!
 //! A node whose operands are all constants is evaluated if it is deterministic and free of effects, the memory involved
 //! has no writers, and no mutable result escapes the graph (a caller could change the constant). A branch with a known
-//! condition is replaced by the block taken. A type test is decided by the static type of a number, string or tensor. Equal results of both blocks are used directly. A loop with zero
-//! iterations is replaced by its initial values, and a loop-carried value that never changes by its initial value.
+//! condition is replaced by the block taken. A type test is decided by the static type of a number, string or tensor.
+//! Equal results of both blocks are used directly. A loop with zero iterations is replaced by its initial values, and a
+//! loop-carried value that never changes by its initial value.
 //!
 //! One walk in program order plans all edits on the unchanged graph, with side tables of constants and equalities found
 //! so far. The edits follow in the same order, so every prefix of them yields a valid program. Dead code is removed at
