@@ -1,6 +1,9 @@
 //! The runner of test files: runs every command of every file, with and without treatments, and compares or blesses.
 
+use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::command::{Blame, Command};
 use super::commands;
@@ -34,23 +37,43 @@ pub struct Summary {
     pub failures: Vec<String>,
 }
 
-/// Runs every file below `folder`.
+/// Runs every file below `folder`, on all cores.
 ///
 /// # Errors
 /// Returns an error if the folder cannot be read.
 pub fn run(folder: &Path, options: &Options) -> Result<Summary, String> {
-    let mut summary = Summary::default();
-    for path in files(folder)? {
-        if options.filter.as_ref().is_some_and(|f| !path.to_string_lossy().contains(f.as_str())) {
-            continue;
+    let is_selected = |path: &PathBuf| {
+        options.filter.as_ref().is_none_or(|filter| path.to_string_lossy().contains(filter.as_str()))
+    };
+    let paths: Vec<PathBuf> = files(folder)?.into_iter().filter(is_selected).collect();
+    let next = AtomicUsize::new(0);
+    // Files differ in length by orders of magnitude, so each worker takes the next one.
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let mut summary = Summary { files: 1, ..Summary::default() };
+            match TestFile::read(path) {
+                Ok(file) => run_file(&file, options, &mut summary),
+                Err(why) => summary.failures.push(why),
+            }
+            done.push((path, summary));
         }
-        summary.files += 1;
-        match TestFile::read(&path) {
-            Ok(file) => run_file(&file, options, &mut summary),
-            Err(why) => summary.failures.push(why),
-        }
-    }
-    Ok(summary)
+        done
+    };
+    let workers = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut done: Vec<(&PathBuf, Summary)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+        let ended =
+            workers.into_iter().map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended.flatten().collect()
+    });
+    done.sort_by_key(|(path, _)| *path);
+    Ok(done.into_iter().fold(Summary::default(), |mut all, (_, one)| {
+        all.files += one.files;
+        all.checks += one.checks;
+        all.failures.extend(one.failures);
+        all
+    }))
 }
 
 /// Returns every test file below a folder, sorted.
