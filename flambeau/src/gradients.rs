@@ -61,6 +61,15 @@ impl Known {
 /// Operator, index of the formula, and whether it is compiled for complex numbers.
 type Key = (OpId, usize, bool);
 
+/// Parts of a composite operator's call that are constants for differentiation.
+#[derive(Default)]
+struct BodyConstants {
+    /// Arguments on which no result depends differentiably.
+    args: Box<[usize]>,
+    /// Results that depend on no argument differentiably.
+    results: Box<[usize]>,
+}
+
 /// The derivatives of a session's operators.
 pub(crate) struct Library {
     session: Session,
@@ -71,8 +80,7 @@ pub(crate) struct Library {
     /// Derivatives as graphs, and the helpers of differentiation.
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
-    /// Arguments of composite operators on which no result depends differentiably.
-    constant_args: Mutex<BTreeMap<OpId, Arc<[usize]>>>,
+    body_constants: Mutex<BTreeMap<OpId, Arc<BodyConstants>>>,
 }
 
 impl Library {
@@ -94,7 +102,7 @@ impl Library {
             compiled: Mutex::default(),
             graphs: Mutex::default(),
             helper_graphs: Mutex::default(),
-            constant_args: Mutex::default(),
+            body_constants: Mutex::default(),
         })
     }
 
@@ -193,28 +201,32 @@ impl Library {
         Ok(derivative)
     }
 
-    /// Returns the arguments of a composite operator on which no result depends differentiably, as far as its body tells.
-    fn constant_args(&self, op: OpId) -> Arc<[usize]> {
-        let known = || self.constant_args.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(args) = known().get(&op) {
-            return Arc::clone(args);
+    /// Returns what a composite operator's body tells about dependence.
+    fn body_constants(&self, op: OpId) -> Arc<BodyConstants> {
+        let known = || self.body_constants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(constants) = known().get(&op) {
+            return Arc::clone(constants);
         }
-        let args: Arc<[usize]> = self.find_constant_args(op).unwrap_or_default().into();
-        known().insert(op, Arc::clone(&args));
-        args
+        let constants = Arc::new(self.find_body_constants(op).unwrap_or_default());
+        known().insert(op, Arc::clone(&constants));
+        constants
     }
 
-    fn find_constant_args(&self, op: OpId) -> Option<Vec<usize>> {
+    fn find_body_constants(&self, op: OpId) -> Option<BodyConstants> {
         let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
         let graph = (**body.graph.as_ref()?).clone();
-        let (graph, _) = expanded(&self.session, self, graph, &|_, _| false).ok()?.ok()?;
-        let depends = autodiff::dependent_inputs(&graph, self).ok()?;
-        let constant = body.params.iter().zip(depends).filter(|(_, depends)| !depends);
-        Some(
-            constant
-                .filter_map(|(param, _)| if let Named::Arg(i) = param { Some(*i) } else { None })
-                .collect(),
-        )
+        let (mut graph, _) = expanded(&self.session, self, graph, &|_, _| false).ok()?.ok()?;
+        autodiff::unpack_results(&mut graph);
+        let autodiff::Dependence { inputs, results } = autodiff::Dependence::of(&graph, self).ok()?;
+        let unused = body.params.iter().zip(inputs).filter(|(_, depends)| !depends);
+        let arg = |(param, _): (&Named, bool)| if let Named::Arg(i) = param { Some(*i) } else { None };
+        // The results of the body must be those of the operator, one by one.
+        let is_same = results.len() == self.registry().schema(op).returns.len();
+        let constant = results.iter().enumerate().filter(|(_, depends)| is_same && !**depends);
+        Some(BodyConstants {
+            args: unused.filter_map(arg).collect(),
+            results: constant.map(|(i, _)| i).collect(),
+        })
     }
 
     /// Returns the adjoint of a view operator.
@@ -295,7 +307,11 @@ impl Derivatives for Library {
     }
 
     fn may_depend_on(&self, op: OpId, arg: usize) -> bool {
-        !self.constant_args(op).contains(&arg)
+        !self.body_constants(op).args.contains(&arg)
+    }
+
+    fn is_constant_result(&self, op: OpId, result: usize) -> bool {
+        self.body_constants(op).results.contains(&result)
     }
 
     fn apply(

@@ -46,6 +46,8 @@ def program(arguments, *lines):
 # Arguments on which no result depends.
 program("plain signs", "return torch.hinge_embedding_loss(a[0], b)")
 program("leaf signs", "return torch.hinge_embedding_loss(a[0], b)")
+program("leaf", "return torch.linalg.lstsq(a.t(), a.t())[1]")
+program("leaf", "return torch.linalg.lstsq(a.t(), a.t(), driver='gelsd')[3]")
 program("plain leaf", "return a.view_as(b) * 2")
 program("plain leaf", "return a.type_as(b) * 2")
 program("leaf leaf", "return a.expand_as(b) * 2")

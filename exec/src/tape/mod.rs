@@ -148,6 +148,11 @@ pub trait Derivatives: Send + Sync {
         true
     }
 
+    /// Whether a result of such an operator certainly depends on no argument differentiably.
+    fn is_constant_result(&self, _op: OpId, _result: usize) -> bool {
+        false
+    }
+
     /// Computes formula `index` of an operator, recorded if the host has a tape.
     ///
     /// # Errors

@@ -267,7 +267,7 @@ pub(crate) fn call(
                 kernel.call(&mut KernelCx::new(args, &mut rets, site, host))?;
                 Ok(rets)
             };
-            after(before, op, &views, rets, &mut again)
+            after(before, &tape, op, &views, rets, &mut again)
         }
     }
 }
@@ -445,9 +445,15 @@ fn is_target(schema: &FunctionSchema, arg: usize) -> bool {
 }
 
 /// Returns which results of an operator are constants for differentiation: those whose gradients no formula reads, if some
-/// formula reads another one's.
-fn constant_results(derivative: Option<&Derivative>, results: usize) -> Vec<bool> {
-    let Some(Derivative::Formulas(formulas)) = derivative else { return vec![false; results] };
+/// formula reads another one's, and those that the body of a composite operator does not compute from its arguments.
+fn constant_results(tape: &Tape, op: OpId, derivative: Option<&Derivative>, results: usize) -> Vec<bool> {
+    let formulas = match derivative {
+        Some(Derivative::Formulas(formulas)) => formulas,
+        Some(Derivative::Body { .. }) if results > 1 => {
+            return (0..results).map(|i| tape.derivatives.is_constant_result(op, i)).collect();
+        }
+        _ => return vec![false; results],
+    };
     let mut constant = vec![true; results];
     for input in formulas.iter().flat_map(|formula| formula.inputs.iter().flatten()) {
         if let FormulaInput::Grad(i) = input {
@@ -459,6 +465,7 @@ fn constant_results(derivative: Option<&Derivative>, results: usize) -> Vec<bool
 
 fn after(
     mut before: PreCallState,
+    tape: &Tape,
     op: OpId,
     views: &Views<'_>,
     rets: &[IValue],
@@ -466,7 +473,7 @@ fn after(
 ) -> KernelResult {
     let read = std::mem::take(&mut before.read);
     let known = before.derivative.is_some();
-    let constant = constant_results(before.derivative.as_deref(), rets.len());
+    let constant = constant_results(tape, op, before.derivative.as_deref(), rets.len());
     let mut fresh = Vec::new();
     let mut outputs = Vec::new();
     let mut first = Vec::new();

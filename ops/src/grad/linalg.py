@@ -99,7 +99,8 @@ def lstsq_body(self: Tensor, b: Tensor, driver: Optional[str]) -> Tuple[Tensor, 
     none = torch.zeros([0])
     rest = none
     if driver is not None and driver != "gelsy" and self.size(-2) > self.size(-1):
-        rest = (torch.matmul(self, x) - right).abs().square().sum([-2])
+        # PyTorch differentiates the solution only.
+        rest = (torch.matmul(self, x) - right).abs().square().sum([-2]).detach()
     return x.squeeze(-1) if vector else x, rest, none, none
 
 def cholesky_gradient(grad: Tensor, result: Tensor, upper: bool) -> Tensor:

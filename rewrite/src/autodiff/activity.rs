@@ -89,17 +89,43 @@ impl Activity {
     }
 }
 
-/// Returns, for each input of a graph, whether an output may depend on it differentiably. Bodies of composite operators
-/// must have been expanded.
-///
-/// # Errors
-/// Returns the node through which dependence cannot be followed.
-pub fn dependent_inputs(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Vec<bool>, NotDifferentiable> {
-    let depends = |input: ValueId| {
-        let activity = Activity::of(graph, &[input], formulas)?;
-        Ok(graph.outputs().any(|output| activity.is_active(output)))
-    };
-    graph.inputs().map(|input| if carries(graph.ty(input)) { depends(input) } else { Ok(false) }).collect()
+/// Which inputs and results of a function are connected by derivatives.
+pub struct Dependence {
+    /// For each input, whether a result may depend on it differentiably.
+    pub inputs: Vec<bool>,
+    /// For each result, whether it may depend on an input differentiably. A tuple that the graph returns has one result per
+    /// element.
+    pub results: Vec<bool>,
+}
+
+impl Dependence {
+    /// Follows the inputs of a graph. Bodies of composite operators must have been expanded.
+    ///
+    /// # Errors
+    /// Returns the node through which dependence cannot be followed.
+    pub fn of(graph: &Graph, formulas: &dyn FormulaGraphs) -> Result<Dependence, NotDifferentiable> {
+        let values: Vec<ValueId> = match graph.outputs().collect::<Vec<_>>()[..] {
+            [tuple] if graph.is_prim(graph.def(tuple), Prim::TupleConstruct) => {
+                graph.operands(graph.def(tuple)).collect()
+            }
+            ref outputs => outputs.to_vec(),
+        };
+        let mut results = vec![false; values.len()];
+        let mut inputs = Vec::with_capacity(graph.inputs().len());
+        for input in graph.inputs() {
+            let mut depends = false;
+            if carries(graph.ty(input)) {
+                let activity = Activity::of(graph, &[input], formulas)?;
+                for (&value, found) in values.iter().zip(&mut results) {
+                    let is_active = activity.is_active(value);
+                    *found |= is_active;
+                    depends |= is_active;
+                }
+            }
+            inputs.push(depends);
+        }
+        Ok(Dependence { inputs, results })
+    }
 }
 
 /// The merged values of a branch or loop (its results, and the inputs of a loop's body), each with the values that it

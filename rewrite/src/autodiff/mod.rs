@@ -26,7 +26,7 @@ mod lists;
 mod regions;
 mod reverse;
 
-pub use activity::dependent_inputs;
+pub use activity::Dependence;
 pub(crate) use activity::only_stores;
 pub use bodies::expand_bodies;
 pub use declare_writes::declare_writes;
