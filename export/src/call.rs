@@ -13,7 +13,10 @@ use flambeau_tensor::Tensor;
 
 use crate::error::quoted;
 use crate::expr::{Bindings, Expr, ExprId, Exprs, Guard, Number, PathStep, Solved};
-use crate::model::{Argument, GraphModel, InputSpec, Map, OutputSpec, ProgramModel, RangeConstraint, SymInt};
+use crate::model::{
+    Argument, GraphModel, InputSpec, Map, ModuleCallSignature, OutputSpec, ProgramModel, RangeConstraint,
+    SymInt,
+};
 use crate::tree::{Key, TreeSpec};
 use crate::{ExportCode, ExportError};
 
@@ -75,6 +78,30 @@ enum Property {
     Offset,
 }
 
+/// The structure of the arguments and the result of a call.
+#[derive(Clone, Debug)]
+pub struct CallTrees {
+    /// By positional argument.
+    pub args: Vec<TreeSpec>,
+    /// By argument that is passed by name.
+    pub kwargs: Vec<(String, TreeSpec)>,
+    /// That of the result.
+    pub output: TreeSpec,
+}
+
+impl CallTrees {
+    /// Reads the tree specs of a call. `names` are the fields of named tuples ([`GraphModule::namedtuple_fields`](crate::model::GraphModule)).
+    ///
+    /// # Errors
+    /// `E010` for a malformed tree spec.
+    pub fn parse(call: &ModuleCallSignature, names: &Map<Vec<String>>) -> Res<CallTrees> {
+        let input = TreeSpec::parse(&call.in_spec, names).map_err(|e| e.in_field("in_spec"))?;
+        let output = TreeSpec::parse(&call.out_spec, names).map_err(|e| e.in_field("out_spec"))?;
+        let (args, kwargs) = parts(&input)?;
+        Ok(CallTrees { args, kwargs, output })
+    }
+}
+
 impl CallSpec {
     /// Reads the interface of a program.
     ///
@@ -84,9 +111,7 @@ impl CallSpec {
         let names = &model.module.namedtuple_fields;
         let own = model.module.module_call_graph.first().and_then(|call| call.signature.as_ref());
         let own = own.ok_or_else(|| broken("the program has no tree specs"))?;
-        let input = TreeSpec::parse(&own.in_spec, names).map_err(|e| e.in_field("in_spec"))?;
-        let output = TreeSpec::parse(&own.out_spec, names).map_err(|e| e.in_field("out_spec"))?;
-        let (args, kwargs) = parts(&input)?;
+        let CallTrees { args, kwargs, output } = CallTrees::parse(own, names)?;
         let mut spec = CallSpec {
             args,
             arg_names: own.forward_arg_names.clone().unwrap_or_default(),
