@@ -8,11 +8,13 @@
 //! Errors have the texts of PyTorch 2.6 to 2.8, which name the argument and the dimension; a guard that only the file
 //! states is reported as PyTorch 2.9 does: `Guard failed: x.size()[0] <= 12`.
 
+use std::collections::BTreeMap;
+
 use flambeau_ir::{IValue, Symbol, Type};
 use flambeau_tensor::Tensor;
 
 use crate::error::quoted;
-use crate::expr::{Bindings, Expr, ExprId, Exprs, Guard, Number, PathStep, Solved};
+use crate::expr::{Bindings, ExprId, Exprs, Guard, Number, PathStep, Solved};
 use crate::model::{
     Argument, GraphModel, InputSpec, Map, ModuleCallSignature, OutputSpec, ProgramModel, RangeConstraint,
     SymInt,
@@ -36,7 +38,8 @@ pub struct CallSpec {
     /// One per leaf of `args` and `kwargs`.
     leaves: Vec<Leaf>,
     exprs: Exprs,
-    ranges: Map<RangeConstraint>,
+    /// By expression of a size: the range that the file states for its text, a symbol or an expression such as `2*s0`.
+    ranges: BTreeMap<ExprId, RangeConstraint>,
     guards: Vec<InputGuard>,
     unread: Vec<String>,
 }
@@ -119,11 +122,12 @@ impl CallSpec {
             output,
             leaves: Vec::new(),
             exprs: model.exprs.clone(),
-            ranges: model.range_constraints.clone(),
+            ranges: BTreeMap::new(),
             guards: Vec::new(),
             unread: Vec::new(),
         };
         spec.leaves = spec.conditions(model)?;
+        spec.ranges = spec.ranges_of_sizes(&model.range_constraints);
         let results = model.module.signature.outputs.iter();
         let results =
             results.filter(|o| matches!(o, OutputSpec::UserOutput { .. } | OutputSpec::LossOutput { .. }));
@@ -204,6 +208,20 @@ impl CallSpec {
             return Err(broken(format!("the arguments have {own} leaves, their tree spec {stated}")));
         }
         Ok(paths.into_iter().zip(conditions).map(|(path, condition)| Leaf { path, condition }).collect())
+    }
+
+    /// Returns the ranges of the sizes that are expressions.
+    fn ranges_of_sizes(&self, stated: &Map<RangeConstraint>) -> BTreeMap<ExprId, RangeConstraint> {
+        let sizes = self.leaves.iter().flat_map(|leaf| match &leaf.condition {
+            Condition::Tensor(sizes) => sizes.as_slice(),
+            Condition::Int(size) => std::slice::from_ref(size),
+            Condition::OfType(_) | Condition::Constant(_) => &[],
+        });
+        let exprs = sizes.filter_map(|size| match size {
+            SymInt::Expr { expr, .. } => Some(*expr),
+            SymInt::Int(_) => None,
+        });
+        exprs.filter_map(|expr| Some((expr, *stated.get(&self.exprs.to_text(expr))?))).collect()
     }
 
     fn add_guard(&mut self, text: &str) {
@@ -389,8 +407,7 @@ impl CallSpec {
             return Ok(());
         }
         self.accept(place, expr, own, solved)?;
-        let Expr::Symbol(symbol) = self.exprs.get(expr) else { return Ok(()) };
-        let Some(range) = self.ranges.get(symbol.as_str()) else { return Ok(()) };
+        let Some(range) = self.ranges.get(&expr) else { return Ok(()) };
         if let Some(min) = range.min.filter(|min| *min > DEFAULT_LOWER_BOUND && own < *min) {
             return Err(refused(format!("Expected input at {place} to be >= {min}, but got {own}")));
         }

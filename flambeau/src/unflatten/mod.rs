@@ -25,8 +25,8 @@ use flambeau_ir::attr::names;
 use flambeau_ir::module::{AttributeKind, Function};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::{
-    At, Attr, CloneError, CompilationUnit, Editor, Fault, FunctionSchema, Graph, Prim, Symbol, Type, ValueId,
-    ValueSubstitution,
+    At, Attr, CloneError, CompilationUnit, Editor, Fault, FunctionSchema, Graph, NodeId, Prim, Symbol, Type,
+    ValueId, ValueSubstitution,
 };
 use flambeau_tensor::Tensor;
 use hashbrown::{HashMap, HashSet};
@@ -53,7 +53,8 @@ impl ExportedProgram {
         let mut tree = tensors.tree()?;
         let mut classes = self.modules(&mut tree)?;
         let object = tree.object(&mut unit, "", &mut |path| classes.name(path))?;
-        let flat = self.forward(object.class(), &unit)?;
+        let mut flat = self.forward(object.class(), &unit)?;
+        use_written_operands(Arc::make_mut(&mut flat.function.graph));
         let types = module_types(&unit, object.class());
         let functions = Methods::new(self, &flat, &unit, &types, &tensors).all()?;
         for (class, method, function) in functions {
@@ -79,7 +80,7 @@ impl ExportedProgram {
         for node in graph.nodes(graph.root()) {
             let text = self.metadata().origin(node).and_then(|origin| origin.texts.get("nn_module_stack"));
             let Some(text) = text else { continue };
-            for frame in stacks.get(text).iter() {
+            for frame in stacks.get(text).iter().flat_map(|stack| stack.iter()) {
                 if classes.declare(&frame.path, &frame.class) {
                     add(&frame.path)?;
                 }
@@ -92,6 +93,29 @@ impl ExportedProgram {
             }
         }
         Ok(classes)
+    }
+}
+
+/// Replaces results that are the written operand itself (`add_(Tensor(a!) self) -> Tensor(a!)`) by the operand. A buffer that several calls
+/// write is then the buffer in all of them, and not the result of the call before.
+fn use_written_operands(graph: &mut Graph) {
+    let registry = Arc::clone(graph.registry());
+    let nodes: Vec<NodeId> = graph.nodes(graph.root()).collect();
+    for node in nodes {
+        let Some(op) = graph.op(node).row() else { continue };
+        let schema = registry.schema(op);
+        for (i, result) in schema.returns.iter().enumerate().take(graph.result_count(node)) {
+            let Some(alias) = result.alias.as_ref().filter(|alias| alias.write && alias.contained.is_empty())
+            else {
+                continue;
+            };
+            let operand = schema.args.iter().position(|arg| arg.alias.as_ref() == Some(alias));
+            let (result, Some(operand)) = (graph.result(node, i), operand) else { continue };
+            let operand = graph.operand(node, operand);
+            if graph.ty(operand) == graph.ty(result) {
+                graph.edit().replace_all_uses(result, operand);
+            }
+        }
     }
 }
 
@@ -266,7 +290,7 @@ impl<'p> Methods<'p> {
                 return Some([].into());
             }
             let origin = program.metadata().origin(node)?;
-            Some(stacks.get(origin.texts.get("nn_module_stack")?))
+            stacks.get(origin.texts.get("nn_module_stack")?)
         };
         // Constants and reads of attributes are made where they are used.
         let is_free = |node| {
@@ -285,9 +309,9 @@ impl<'p> Methods<'p> {
         Methods { flat, unit, types, tensors, regions, state, interfaces, made, known, functions }
     }
 
-    /// Makes all methods. Regions are made after the regions that they call.
+    /// Makes all methods. Regions are made in the order in which they end, and after the regions that they call.
     fn all(mut self) -> Result<Vec<(Type, Symbol, Function)>, Error> {
-        for index in (1..self.regions.regions.len()).rev() {
+        for index in self.regions.by_end() {
             self.method(index)?;
         }
         self.forward()?;

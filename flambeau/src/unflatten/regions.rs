@@ -9,6 +9,7 @@ use super::stack::{Frame, Stack};
 use flambeau_ir::{Graph, NodeId, Prim, ValueId, WalkStep};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
+use std::cmp::Reverse;
 use std::ops::Range;
 
 /// A part of a region.
@@ -104,6 +105,13 @@ impl<'g> Regions<'g> {
         }
         last_use.extend(graph.outputs().map(|value| (value, nodes.len())));
         Regions { graph, nodes, regions, defined, last_use }
+    }
+
+    /// Returns the regions but the first in the order in which they end; a region is behind those of the calls within it.
+    pub(super) fn by_end(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (1..self.regions.len()).collect();
+        order.sort_by_key(|&index| (self.regions[index].span.end, Reverse(index)));
+        order
     }
 
     /// Finds inputs and outputs of all regions but the first. A value for which `is_own` holds in a region is no input of

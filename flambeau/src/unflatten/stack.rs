@@ -22,16 +22,22 @@ pub(super) struct Frame {
 /// The modules around a node, outermost first, without the program itself.
 pub(super) type Stack = Rc<[Frame]>;
 
+/// The key that PyTorch writes for nodes that it inserts itself, such as assertions on sizes.
+const UNKNOWN: &str = "_empty_nn_module_stack_from_metadata_hook";
+
 /// Stacks by their text. Most nodes share their text with a neighbour.
 #[derive(Default)]
 pub(super) struct Stacks(HashMap<String, Stack, FxBuildHasher>);
 
 impl Stacks {
-    /// Returns the stack that a text states. A frame is left out if its module is not below that of the frame before it: such
-    /// a module cannot be called through the other one.
-    pub(super) fn get(&mut self, text: &str) -> Stack {
+    /// Returns the stack that a text states, or `None` if it states that the modules are not known. A frame is left out if its module
+    /// is not below that of the frame before it: such a module cannot be called through the other one.
+    pub(super) fn get(&mut self, text: &str) -> Option<Stack> {
+        if text.starts_with(UNKNOWN) {
+            return None;
+        }
         if let Some(known) = self.0.get(text) {
-            return Rc::clone(known);
+            return Some(Rc::clone(known));
         }
         let mut frames: Vec<Frame> = Vec::new();
         for entry in text.split(';') {
@@ -43,7 +49,7 @@ impl Stacks {
         }
         let stack: Stack = frames.into();
         self.0.insert(text.to_owned(), Rc::clone(&stack));
-        stack
+        Some(stack)
     }
 }
 
@@ -93,7 +99,8 @@ mod tests {
     use super::*;
 
     fn calls(text: &str) -> Vec<String> {
-        Stacks::default().get(text).iter().map(|f| format!("{}@{} {}", f.path, f.call, f.class)).collect()
+        let stack = Stacks::default().get(text).expect("the stack is known");
+        stack.iter().map(|f| format!("{}@{} {}", f.path, f.call, f.class)).collect()
     }
 
     #[test]
@@ -107,6 +114,7 @@ mod tests {
     fn modules_that_are_not_below_the_caller_are_left_out() {
         assert_eq!(calls("k,a,m.A;k,b,m.B;k,a.c,m.C"), ["a@ m.A", "a.c@ m.C"]);
         assert_eq!(calls("k,ab,m.A;k,a,m.B"), ["ab@ m.A"]);
+        assert!(Stacks::default().get(&format!("{UNKNOWN},,None")).is_none());
         assert!(calls("").is_empty() && calls("a,b").is_empty() && calls("a,b,c,d").is_empty());
     }
 }
