@@ -23,7 +23,7 @@ use super::symbolic::{Symbolic, operand};
 use super::tracer::{Kind, Tracer};
 use super::{Res, copied, refused};
 use flambeau_exec::KernelError;
-use flambeau_export::model::{Argument, Map, TensorMeta};
+use flambeau_export::model::{Argument, TensorMeta, Texts};
 use flambeau_ir::{Graph, IValue, NodeId};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
@@ -364,7 +364,7 @@ impl Recorder {
         body: Body,
         values: &[IValue],
         written: &[(Tensor, Tensor)],
-        texts: Map<String>,
+        texts: Texts,
     ) -> Res<Results> {
         let Body { mut scope, mut outputs, next, mut inputs } = body;
         // The tensors that enter the loop, and the results.
