@@ -90,6 +90,20 @@ fn no_step_is_quadratic() {
 }
 
 #[test]
+fn differentiation_is_not_quadratic() {
+    let session = Session::standard().unwrap();
+    let mut found = Vec::new();
+    for form in Form::ALL {
+        let make = |nodes: usize| form.graph(session.registry(), nodes);
+        session.differentiate(&make(100), &[0]).unwrap_or_else(|why| panic!("{form:?}: {why:?}"));
+        found.extend(quadratic("differentiate", form, &make, &|graph| {
+            assert!(session.differentiate(&graph, &[0]).is_ok());
+        }));
+    }
+    assert!(found.is_empty(), "growth above {LIMIT}:\n{}", found.join("\n"));
+}
+
+#[test]
 fn a_quadratic_step_is_detected() {
     let session = Session::standard().unwrap();
     let make = |nodes: usize| Form::Straight.graph(session.registry(), nodes);
