@@ -40,12 +40,16 @@ pub(crate) fn session(builder: SessionBuilder) -> Result<Session> {
         // Errors in environment variables count as errors of the command line; all others are errors of the extension.
         if error.code == "S0009" { usage(error) } else { error.into() }
     })?;
-    Ok(session.with_failure_hook(|failure| {
+    let session = session.with_failure_hook(|failure| {
         output::error_line(format_args!(
             "warning[{}]: {failure}\n{}",
             failure.error.code, failure.reproducer
         ));
-    }))
+    });
+    // The process ends with the command. Its tables of operators need not be freed one by one, which takes as long as a small
+    // call.
+    std::mem::forget(session.clone());
+    Ok(session)
 }
 
 fn level(text: &str) -> Result<Verbosity> {

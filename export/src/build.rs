@@ -11,7 +11,7 @@ use flambeau_ir::schema::FunctionSchema;
 use crate::expr::{ExprId, Exprs};
 use crate::fx::Namespace;
 use crate::model::{
-    Argument, GraphModel, Map, NamedArgument, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta,
+    Argument, GraphModel, NamedArgument, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta, Texts,
 };
 
 /// A graph that is being built.
@@ -81,13 +81,13 @@ impl GraphBuilder {
         target: &str,
         inputs: Vec<NamedArgument>,
         outputs: Vec<Argument>,
-        metadata: Map<String>,
+        metadata: impl Into<Texts>,
     ) {
         self.graph.nodes.push(NodeModel {
             target: target.to_owned(),
             inputs,
             outputs,
-            metadata,
+            metadata: metadata.into(),
             is_hop_single_tensor_return: None,
             name,
         });

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use flambeau_ir::{OpId, Registry, Symbol};
 
 use crate::model::{
-    Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta,
+    Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta, Texts,
 };
 
 /// An FX graph.
@@ -65,7 +65,7 @@ pub struct FxNode<'m> {
     /// Metadata of the result.
     pub val: Val<'m>,
     /// The texts of the node in the file.
-    pub metadata: Option<&'m Map<String>>,
+    pub metadata: Option<&'m Texts>,
 }
 
 /// Metadata of a result.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use flambeau_archive::{ArchiveCode, ArchiveError, Mapping};
 
-use crate::container::{Container, Limits};
+use crate::container::{Container, FileLayout, Limits};
 use crate::error::quoted;
 use crate::expr::{ExprId, Exprs};
 use crate::json::{JsonReader, Res};
@@ -56,6 +56,17 @@ pub fn is_exported(bytes: &[u8], limits: &flambeau_archive::ArchiveLimits) -> bo
 /// Returns `A0091` if the file cannot be read.
 pub fn is_exported_file(path: &Path, limits: &flambeau_archive::ArchiveLimits) -> Res<bool> {
     Ok(is_exported(Mapping::open(path)?.bytes(), limits))
+}
+
+/// Returns the layout of the file at `path` and the names of its programs. Reads headers only.
+///
+/// # Errors
+///
+/// Returns the errors of the container, and `A0091` if the file cannot be read.
+pub fn file_layout(path: &Path, options: &ReadOptions) -> Res<(FileLayout, Vec<String>)> {
+    let mapping = Mapping::open(path)?;
+    let container = Container::open(mapping.bytes(), None, options)?;
+    Ok((container.layout(), container.models().into_iter().map(str::to_owned).collect()))
 }
 
 /// Reads the program in `bytes`.

@@ -18,7 +18,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::container::FileLayout;
 use crate::fx::{self, FxGraph, FxOp};
-use crate::model::{Constant, InputSpec, Map, NodeModel, ProgramModel, TensorMeta, Weight};
+use crate::model::{Constant, InputSpec, NodeModel, ProgramModel, TensorMeta, Texts, Weight};
 use crate::{ExportCode, ExportError};
 
 /// The version of PyTorch that a file is written for.
@@ -231,7 +231,7 @@ pub(crate) fn json_string(out: &mut String, text: &str) {
     json::string(out, text);
 }
 
-fn address(texts: &Map<String>) -> usize {
+fn address(texts: &Texts) -> usize {
     std::ptr::from_ref(texts) as usize
 }
 

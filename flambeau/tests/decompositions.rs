@@ -78,6 +78,25 @@ fn operators_become_those_of_core_aten() {
     }
 }
 
+/// Operators run on examples of zeros, by which integers cannot be divided.
+#[test]
+fn integers_are_divided() {
+    let session = session();
+    let source = "def f(x: Tensor, y: Tensor) -> Tensor:\n    return torch.floor_divide(x, y) + x.remainder(y).floor_divide_(y)";
+    let ints = |values: &[i64]| IValue::Tensor(Tensor::from_vec(values.to_vec(), &[2]).unwrap());
+    let args = [ints(&[7, -7]), ints(&[2, 3])];
+    let program = export(&session, source, &args, &[]);
+    let core = DecompositionTable::core_aten(&session).unwrap();
+    let decomposed = program.run_decompositions(&core).unwrap();
+    assert!(
+        !targets(&decomposed).iter().any(|target| target.starts_with("floor_divide")),
+        "{:?}",
+        targets(&decomposed)
+    );
+    let result = decomposed.call(&args, &[]).unwrap();
+    assert_eq!(result.as_tensor().unwrap().to_vec::<i64>().unwrap(), [3, -3]);
+}
+
 #[test]
 fn a_table_without_decompositions_makes_programs_functional() {
     let session = session();

@@ -69,6 +69,7 @@ const ROLES: &[(LoweringRole, &str)] = &[
     (LoweringRole::Select, "aten::select.int"),
     (LoweringRole::Stack, "aten::stack"),
     (LoweringRole::Append, "aten::append.t"),
+    (LoweringRole::Reverse, "aten::reverse.t"),
     (LoweringRole::ToBool, "aten::Bool.Tensor"),
     (LoweringRole::Clone, "aten::clone"),
     (LoweringRole::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),

@@ -25,6 +25,7 @@ from common import json_of
 from torch import nn
 from torch.export import Dim, export
 from torch._higher_order_ops.map import map as map_op
+from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 warnings.filterwarnings("ignore")
@@ -441,6 +442,27 @@ def checked(x):
 @program((torch.complex(r(3), r(3, seed=1)),), forms=("",))
 def complexes(z):
     return z * z, z.abs(), z.conj().resolve_conj(), torch.view_as_real(z), torch.fft.fft(z), z.real + z.imag
+
+
+@program((r(3, 4, 2), r(3, 2)), (r(3, 4, 2, seed=4), r(3, 2)))
+def scanned(xs, h):
+    def step(carried, x):
+        a, b = carried
+        return (a * 0.5 + x["u"], b + x["v"].sin()), {"o": a * x["v"], "p": b + 0}
+
+    forward = scan(lambda c, x: (c * 2 + x, c - x), h, xs, dim=1)
+    return forward, scan(step, (h, h * 2), {"u": xs, "v": xs + 1}, dim=1, reverse=True)
+
+
+@program((r(4, 6),), (r(3, 9),), (r(2, 300),), (r(2, 7),), dynamic=({0: rows, 1: 3 * Dim("third", max=40)},), fails=(2, 3))
+def thirds(x):
+    n, m = x.shape
+    return x.view(n, m // 3, 3).sum(1), x[:, : m // 3], torch.zeros(n + m)
+
+
+@program((torch.arange(-6, 6).view(3, 4), torch.arange(1, 13).view(3, 4)))
+def divided(x, y):
+    return x // y, x % y, torch.floor_divide(x, y), torch.div(x, y, rounding_mode="trunc"), torch.fmod(x, y), x.remainder(3), torch.gcd(x, y)
 
 
 # --- recording --------------------------------------------------------------------------------------------------------

@@ -70,7 +70,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         builder.compilation(Compilation::Synchronous).profiled_runs(if args.plans.is_some() { 1 } else { 2 });
     let session = args.threads.of(&session(builder)?);
     match exported::model(&args.program, &session, true)? {
-        Some(model) => run_exported(args, &ExportedProgram::new(&session, model)?, &session),
+        Some(model) => {
+            let program = ExportedProgram::new(&session, model)?;
+            // As the session, the program need not be freed at the end of the process.
+            std::mem::forget(program.clone());
+            run_exported(args, &program, &session)
+        }
         None => run_entry(args, &session),
     }
 }

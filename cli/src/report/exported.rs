@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use flambeau::exec::Kernel;
 use flambeau::export::model::ProgramModel;
 use flambeau::export::{
-    Container, OperatorUse, Port, ReadOptions, node_count, operators, ports, print, read_file,
+    OperatorUse, Port, ReadOptions, file_layout, node_count, operators, ports, print, read_file,
 };
 use flambeau::{Error, ExportedProgram, Session};
 use serde_json::{Value, json};
@@ -41,8 +41,7 @@ impl ExportedReport {
         let failed = |e: flambeau::export::ExportError| Error::from(e);
         let bytes = std::fs::metadata(path).with_context(|| format!("reading {}", path.display()))?.len();
         let model = read_file(path, options).map_err(failed)?;
-        let file = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        let container = Container::open(&file, None, options).map_err(failed)?;
+        let (layout, models) = file_layout(path, options).map_err(failed)?;
         let registry = session.registry();
         let missing = |used: &OperatorUse| match used.id {
             None if used.has_schema => Some("not registered"),
@@ -57,8 +56,8 @@ impl ExportedReport {
         Ok(ExportedReport {
             file: path.display().to_string(),
             bytes,
-            layout: container.layout().name(),
-            models: container.models().into_iter().map(str::to_owned).collect(),
+            layout: layout.name(),
+            models,
             inputs,
             outputs,
             operators: rows,

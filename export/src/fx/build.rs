@@ -8,7 +8,7 @@ use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Operators, Target, Val};
 use crate::error::quoted;
 use crate::json::Res;
 use crate::model::{
-    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeModel, Signature, Sym,
+    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeModel, Signature, Sym, Texts,
 };
 use crate::{ExportCode, ExportError};
 
@@ -60,13 +60,7 @@ struct Builder<'m, 'r> {
 }
 
 impl<'m, 'r> Builder<'m, 'r> {
-    fn push(
-        &mut self,
-        op: FxOp,
-        candidate: &str,
-        target: &'m str,
-        metadata: Option<&'m Map<String>>,
-    ) -> NodeIndex {
+    fn push(&mut self, op: FxOp, candidate: &str, target: &'m str, metadata: Option<&'m Texts>) -> NodeIndex {
         let name = self.names.create(candidate);
         let index = self.graph.nodes.len() as NodeIndex;
         let (args, kwargs) = (Vec::new(), Vec::new());

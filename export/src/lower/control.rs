@@ -29,10 +29,20 @@ struct Slices<'m> {
     body: &'m GraphModel,
     /// Initial values of what is carried from slice to slice.
     carried: Vec<ValueId>,
-    /// Tensors of which the body sees slices along the first dimension.
+    /// Tensors of which the body sees slices.
     sliced: Vec<ValueId>,
     /// Values that are the same for every slice.
     captured: Vec<ValueId>,
+    order: Order,
+}
+
+/// The order in which a loop takes slices.
+#[derive(Clone, Copy, Default)]
+struct Order {
+    /// The dimension of which an index gives a slice.
+    dim: i64,
+    /// Whether the last slice is the first. Results are stacked in the order of the slices all the same.
+    is_reversed: bool,
 }
 
 impl<'m> Lowering<'m> {
@@ -63,16 +73,23 @@ impl<'m> Lowering<'m> {
             ("map_impl" | "map", [Argument::Graph { graph: body, .. }, sliced, rest @ ..]) => {
                 let sliced = self.operands(sliced)?;
                 let captured = self.operand_lists(rest)?;
-                self.slices(Slices { body, carried: Vec::new(), sliced, captured })
+                let order = Order::default();
+                self.slices(Slices { body, carried: Vec::new(), sliced, captured, order })
             }
             ("scan", [Argument::Graph { graph: body, .. }, init, sliced, rest @ ..]) => {
                 let (carried, sliced) = (self.operands(init)?, self.operands(sliced)?);
-                let captured = self.operand_lists(plain_scan(rest)?)?;
-                self.slices(Slices { body, carried, sliced, captured })
+                let (order, rest) = scan_order(rest)?;
+                let captured = self.operand_lists(rest)?;
+                self.slices(Slices { body, carried, sliced, captured, order })
             }
             ("associative_scan", [Argument::Graph { graph: body, .. }, sliced, rest @ ..]) => {
                 let sliced = self.operands(sliced)?;
-                let captured = self.operand_lists(plain_scan(rest)?)?;
+                let (order, rest) = scan_order(rest)?;
+                if order.dim != 0 || order.is_reversed {
+                    let what = "an associative scan in reverse or along another dimension than the first";
+                    return Err(unsupported(what.to_owned()));
+                }
+                let captured = self.operand_lists(rest)?;
                 self.associative_scan(body, &sliced, &captured)
             }
             ("wrap_with_set_grad_enabled", [enabled, Argument::Graph { graph: body, .. }, operands @ ..]) => {
@@ -192,15 +209,15 @@ impl<'m> Lowering<'m> {
         Ok(self.graph.results(node).collect())
     }
 
-    /// Returns the size of the first dimension.
-    fn length(&mut self, tensor: ValueId) -> Res<ValueId> {
-        let dim = self.int(0);
+    /// Returns the size of a dimension.
+    fn length(&mut self, tensor: ValueId, dim: i64) -> Res<ValueId> {
+        let dim = self.int(dim);
         self.role_value(LoweringRole::Size, &[tensor, dim], Type::INT)
     }
 
-    /// Returns slice `index` of a tensor along its first dimension.
-    fn slice(&mut self, tensor: ValueId, index: ValueId) -> Res<ValueId> {
-        let dim = self.int(0);
+    /// Returns slice `index` of a tensor along a dimension.
+    fn slice(&mut self, tensor: ValueId, dim: i64, index: ValueId) -> Res<ValueId> {
+        let dim = self.int(dim);
         self.role_value(LoweringRole::Select, &[tensor, dim, index], Type::TENSOR)
     }
 
@@ -221,7 +238,7 @@ impl<'m> Lowering<'m> {
     /// Lowers a loop over slices: the body maps carried values, slices and captured values to the next carried values
     /// and a slice of each further result.
     fn slices(&mut self, parts: Slices<'m>) -> Res<Vec<ValueId>> {
-        let Slices { body, carried, sliced, captured } = parts;
+        let Slices { body, carried, sliced, captured, order } = parts;
         let &[first, ..] = sliced.as_slice() else {
             return Err(unfit("there is no tensor to take slices of"));
         };
@@ -229,13 +246,24 @@ impl<'m> Lowering<'m> {
         let Some(collected) = body.outputs.len().checked_sub(count) else {
             return Err(unfit("the body of a scan has fewer results than carried values"));
         };
-        let limit = self.length(first)?;
+        let limit = self.length(first, order.dim)?;
+        let last = match order.is_reversed {
+            true => {
+                let one = self.int(1);
+                Some(self.function("_operator.sub", &[limit, one])?)
+            }
+            false => None,
+        };
         let always = self.constant(IValue::Bool(true), Type::BOOL);
         let lists: Vec<ValueId> = (0..collected).map(|_| self.collector()).collect();
         let mut results = self.loop_node(limit, always, carried, |this, trip, current| {
+            let index = match last {
+                Some(last) => this.function("_operator.sub", &[last, trip])?,
+                None => trip,
+            };
             let mut args = current.to_vec();
             for &tensor in &sliced {
-                args.push(this.slice(tensor, trip)?);
+                args.push(this.slice(tensor, order.dim, index)?);
             }
             args.extend(&captured);
             let mut next = this.inline(body, &args)?;
@@ -246,6 +274,9 @@ impl<'m> Lowering<'m> {
             Ok((again, next))
         })?;
         for list in lists {
+            if order.is_reversed {
+                self.role(LoweringRole::Reverse, &[list], &[])?;
+            }
             results.push(self.stacked(list)?);
         }
         Ok(results)
@@ -264,12 +295,12 @@ impl<'m> Lowering<'m> {
         let mut carried = Vec::new();
         let mut lists = Vec::new();
         for &tensor in sliced {
-            let slice = self.slice(tensor, zero)?;
+            let slice = self.slice(tensor, 0, zero)?;
             let list = self.edit().value(Prim::ListConstruct, &[slice], Type::list(Type::TENSOR));
             carried.push(slice);
             lists.push(list);
         }
-        let (length, one) = (self.length(first)?, self.int(1));
+        let (length, one) = (self.length(first, 0)?, self.int(1));
         let limit = self.function("_operator.sub", &[length, one])?;
         let always = self.constant(IValue::Bool(true), Type::BOOL);
         self.loop_node(limit, always, carried, |this, trip, current| {
@@ -277,7 +308,7 @@ impl<'m> Lowering<'m> {
             let index = this.function("_operator.add", &[trip, one])?;
             let mut args = current.to_vec();
             for &tensor in sliced {
-                args.push(this.slice(tensor, index)?);
+                args.push(this.slice(tensor, 0, index)?);
             }
             args.extend(captured);
             let next = this.inline(body, &args)?;
@@ -386,22 +417,22 @@ impl<'m> Lowering<'m> {
     }
 }
 
-/// Returns the captured lists among the last arguments of a scan. Older files state direction and dimension there, which
-/// must be the usual ones.
-fn plain_scan<'a, 'm>(rest: &'a [&'m Argument]) -> Res<&'a [&'m Argument]> {
-    let mut rest = rest;
+/// Returns the order of a scan and the captured lists among its last arguments. PyTorch 2.6 states dimension and direction there;
+/// later versions turn the tensors outside of the scan.
+fn scan_order<'a, 'm>(rest: &'a [&'m Argument]) -> Res<(Order, &'a [&'m Argument])> {
+    let (mut order, mut rest) = (Order::default(), rest);
     while let [first, after @ ..] = rest {
         match first {
-            Argument::Bool(false) | Argument::Int(0) | Argument::SymInt(Sym::Value(0)) => rest = after,
-            Argument::Bool(true) | Argument::Int(_) | Argument::SymInt(_) => {
-                return Err(unsupported(
-                    "a scan in reverse or along another dimension than the first".to_owned(),
-                ));
+            Argument::Bool(is_reversed) => order.is_reversed = *is_reversed,
+            Argument::Int(dim) | Argument::SymInt(Sym::Value(dim)) => order.dim = *dim,
+            Argument::SymInt(_) | Argument::SymBool(_) => {
+                return Err(unsupported("a scan along a dimension that is not a constant".to_owned()));
             }
             _ => break,
         }
+        rest = after;
     }
-    Ok(rest)
+    Ok((order, rest))
 }
 
 #[cold]

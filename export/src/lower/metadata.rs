@@ -15,15 +15,15 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::model::{Argument, GraphModel, Map, NodeModel, SymBool, SymFloat, SymInt, TensorMeta};
+use crate::model::{Argument, GraphModel, NodeModel, SymBool, SymFloat, SymInt, TensorMeta, Texts};
 
 /// The node of the file from which a node of the graph was made.
 #[derive(Clone, Debug)]
 pub struct NodeOrigin {
     /// Its target: `torch.ops.aten.add.Tensor`.
     pub target: String,
-    /// Its texts by kind: `stack_trace`, `nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom`.
-    pub texts: Map<String>,
+    /// Its texts by kind.
+    pub texts: Texts,
 }
 
 /// The metadata of a value: what PyTorch calls `val`.

@@ -1,5 +1,7 @@
 //! Reads graphs and nodes.
 
+use std::sync::Arc;
+
 use super::{Reader, need, string};
 use crate::json::{JsonReader, Res};
 use crate::model::{ArgumentKind, GraphModel, NamedArgument, NodeModel};
@@ -52,7 +54,7 @@ impl Reader {
                 "target" => target = Some(string(json)?),
                 "inputs" => inputs = Some(json.array(|json| self.named_argument(json))?),
                 "outputs" => outputs = Some(json.array(|json| self.argument(json))?),
-                "metadata" => metadata = Some(self.map(json, |_, json| string(json))?),
+                "metadata" => metadata = Some(Arc::new(self.map(json, |_, json| string(json))?)),
                 "is_hop_single_tensor_return" => {
                     is_hop_single_tensor_return = json.optional(JsonReader::bool)?;
                 }

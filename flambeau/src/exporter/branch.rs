@@ -12,7 +12,7 @@ use super::symbolic::{Computed, Symbolic, operand};
 use super::{Res, copied, refused};
 use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, Map, NamedArgument, TensorMeta};
+use flambeau_export::model::{Argument, NamedArgument, TensorMeta, Texts};
 use flambeau_ir::attr::names;
 use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -81,7 +81,7 @@ impl Recorder {
             self.scope().names.insert(result.id(), before);
         }
         let output = vec![Argument::Tensor(name.clone())];
-        self.scope().builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Map::default());
+        self.scope().builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Texts::default());
         Ok(name)
     }
 
@@ -137,17 +137,12 @@ impl Recorder {
         let id = self.registry().lookup(op).ok_or_else(|| refused(format!("`{op}` is not registered")))?;
         let target = target_of(self.registry().schema(id));
         let inputs = vec![operand("self", arg), operand("assert_msg", message)];
-        self.scope().builder.node(None, &target, inputs, Vec::new(), Map::default());
+        self.scope().builder.node(None, &target, inputs, Vec::new(), Texts::default());
         Ok(())
     }
 
     /// Records the branch and returns its results, which are those of the block that the example takes.
-    pub(super) fn cond(
-        &mut self,
-        condition: &Symbolic,
-        mut sides: [Side; 2],
-        texts: Map<String>,
-    ) -> Res<Results> {
+    pub(super) fn cond(&mut self, condition: &Symbolic, mut sides: [Side; 2], texts: Texts) -> Res<Results> {
         let taken = usize::from(condition.value.as_bool() != Some(true));
         let mut joined = Vec::new();
         let count = sides[0].leaves.len();
@@ -245,7 +240,7 @@ impl Recorder {
         condition: &Symbolic,
         scopes: [Scope; 2],
         results: &[Tensor],
-        texts: Map<String>,
+        texts: Texts,
     ) -> Res<()> {
         let pred = self.condition(condition)?;
         let [mut yes, mut no] = scopes;
@@ -285,7 +280,7 @@ impl Recorder {
         operator: &str,
         args: Vec<Argument>,
         results: &[Tensor],
-        texts: Map<String>,
+        texts: Texts,
     ) -> Res<()> {
         let inputs = args.into_iter().map(|arg| operand("", arg)).collect();
         let name = self.scope().builder.node_name(operator);

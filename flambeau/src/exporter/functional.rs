@@ -13,9 +13,9 @@ use super::table::Use;
 use super::tracer::{ReturnTarget, Tracer};
 use super::{Res, refused};
 use flambeau_exec::{Kernel, KernelError};
-use flambeau_ir::schema::FunctionSchema;
+use flambeau_ir::schema::{Argument, FunctionSchema};
 use flambeau_ir::{Graph, IValue, OpId, Registry, Symbol};
-use flambeau_tensor::{DType, Tensor};
+use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
 /// Maximum number of functions of tables that are active at a time.
@@ -143,8 +143,16 @@ impl Tracer<'_> {
         let kernel = registry
             .facet::<Kernel>(op)
             .ok_or_else(|| KernelError::unsupported(format!("`{}` has no kernel", schema.full_name())))?;
-        let mut args = args.to_vec();
-        Ok(kernel.call_on(schema, &mut args, self.host)?.into_iter().collect())
+        let mut given = args.to_vec();
+        let result = match kernel.call_on(schema, &mut given, self.host) {
+            // The examples of a decomposition are zeros, which integers cannot be divided by.
+            Err(error) if self.table.is_some() && error.message().starts_with("ZeroDivisionError") => {
+                let mut given = divisible(schema, args)?;
+                kernel.call_on(schema, &mut given, self.host)?
+            }
+            result => result?,
+        };
+        Ok(result.into_iter().collect())
     }
 
     /// Returns whether the result of an operator shares memory with its first operand.
@@ -391,4 +399,17 @@ fn variant(registry: &Registry, op: OpId, schema: &FunctionSchema) -> Option<Var
 /// Returns the name of an operator without namespace.
 pub(super) fn short(schema: &FunctionSchema) -> &str {
     schema.name.as_str().rsplit("::").next().unwrap_or_default()
+}
+
+/// Returns operands with ones in place of the elements of integer tensors that the operator does not write.
+fn divisible(schema: &FunctionSchema, args: &[IValue]) -> Res<Vec<IValue>> {
+    let with_ones = |(arg, parameter): (&IValue, &Argument)| match arg {
+        IValue::Tensor(tensor) if !parameter.is_write() && !tensor.dtype().is_floating() => {
+            let ones = tensor.clone_data().map_err(KernelError::from)?;
+            ones.fill_(Scalar::Int(1)).map_err(KernelError::from)?;
+            Ok(IValue::Tensor(ones))
+        }
+        other => Ok(other.clone()),
+    };
+    args.iter().zip(&schema.args).map(with_ones).collect()
 }

@@ -15,7 +15,7 @@ use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, Map, NamedArgument};
+use flambeau_export::model::{Argument, Map, NamedArgument, Texts};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
@@ -89,7 +89,7 @@ pub(super) struct Tracer<'w> {
     pub(super) active: Vec<OpId>,
     pub(super) nesting: usize,
     /// The metadata of nodes (`stack_trace`, `nn_module_stack`), if it is not that of the run.
-    pub(super) given_texts: Option<Map<String>>,
+    pub(super) given_texts: Option<Texts>,
     /// The result of the run, if it is a symbolic number.
     pub(super) result_symbol: Option<Symbolic>,
 }
@@ -432,7 +432,7 @@ impl<'w> Tracer<'w> {
     }
 
     /// Returns the texts of a node: the active calls with their source lines, and the active modules.
-    pub(super) fn texts(&mut self) -> Map<String> {
+    pub(super) fn texts(&mut self) -> Texts {
         if let Some(texts) = &self.given_texts {
             return texts.clone();
         }
@@ -460,7 +460,7 @@ impl<'w> Tracer<'w> {
             });
             texts.insert("nn_module_stack".to_owned(), entries.collect::<Vec<_>>().join(";"));
         }
-        texts
+        Arc::new(texts)
     }
 
     fn varies(&self, value: &IValue) -> bool {

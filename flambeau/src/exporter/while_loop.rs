@@ -23,7 +23,7 @@ use super::symbolic::{Symbolic, operand};
 use super::tracer::{Kind, Tracer};
 use super::{Res, copied, refused};
 use flambeau_exec::KernelError;
-use flambeau_export::model::{Argument, Map, TensorMeta};
+use flambeau_export::model::{Argument, TensorMeta, Texts};
 use flambeau_ir::{Graph, IValue, NodeId};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
@@ -36,6 +36,10 @@ const MAX_PASSES: usize = 64;
 
 /// Maximum number of iterations that run on the example.
 const MAX_ITERATIONS: usize = 1000;
+
+/// Maximum total size in bytes of the variables of the iterations that run on the example, whose tensors the recorder keeps until the
+/// program is made.
+const MAX_BYTES: usize = 64 << 20;
 
 /// A number of the program.
 #[derive(Clone)]
@@ -75,6 +79,8 @@ pub(super) struct WhileLoop {
     /// The recorded body. Iterations that run after it are not recorded.
     body: Option<Body>,
     iterations: usize,
+    /// Total size of the variables of these iterations in bytes.
+    bytes: usize,
 }
 
 struct Body {
@@ -124,6 +130,7 @@ impl Tracer<'_> {
             inputs: Vec::new(),
             body: None,
             iterations: 0,
+            bytes: 0,
         };
         let values = state.values.clone();
         self.open_body(graph, Box::new(state), &values)
@@ -203,7 +210,10 @@ impl Tracer<'_> {
         state.iterations += 1;
         let trip = state.first_trip.saturating_add(state.iterations as i64);
         let goes_on = state.runs(next.value.as_bool() == Some(true), trip);
-        match goes_on && state.iterations < MAX_ITERATIONS {
+        for value in &outputs {
+            value.visit_tensors(|tensor| state.bytes = state.bytes.saturating_add(tensor.storage().nbytes()));
+        }
+        match goes_on && state.iterations < MAX_ITERATIONS && state.bytes < MAX_BYTES {
             true => self.open_body(graph, state, &outputs),
             false => self.end_while(graph, *state, &outputs),
         }
@@ -364,7 +374,7 @@ impl Recorder {
         body: Body,
         values: &[IValue],
         written: &[(Tensor, Tensor)],
-        texts: Map<String>,
+        texts: Texts,
     ) -> Res<Results> {
         let Body { mut scope, mut outputs, next, mut inputs } = body;
         // The tensors that enter the loop, and the results.

@@ -26,6 +26,8 @@ pub enum LoweringRole {
     Stack,
     /// `(list, item) -> list`: appends to the list.
     Append,
+    /// `(list) -> ()`: reverses the order of the list.
+    Reverse,
     /// `(tensor) -> bool`: whether the only element is nonzero.
     ToBool,
     /// `(tensor, memory_format) -> tensor`: a copy.
