@@ -29,6 +29,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Plans of an entry; more kinds of calls run on the tape.
 const MAX_PLANS: usize = 16;
 
+/// Limit of the branches of a function that are not differentiated.
+const MAX_BRANCHES: usize = 64;
+
+/// The beginning of the error of a run that takes such a branch; the reason follows.
+const LEFT_GRAPH: &str = "takes a branch that cannot be differentiated: ";
+
 /// Rounds of expanding bodies of composite operators: their bodies may contain such operators.
 const ROUNDS: usize = 4;
 
@@ -117,7 +123,7 @@ enum Ran {
     /// The results at these positions are constants, arguments or views of arguments, other than the plan assumes.
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
-    Refused(&'static str),
+    Refused(Cow<'static, str>),
 }
 
 /// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
@@ -172,7 +178,7 @@ impl GraphPlans {
                     let Some(key) = key else { return Ok(None) };
                     Plan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
-                Ran::Refused(reason) => Err(reason.to_owned()),
+                Ran::Refused(reason) => Err(reason.into_owned()),
             };
             self.replace(&plan, &known);
             let Ok(next) = known else { return Ok(None) };
@@ -285,8 +291,18 @@ impl Prepared {
         };
         let mut graph = applied(&expanded, "simplify")?;
         let library = session.gradient_library().map_err(|error| error.to_string())?;
-        autodiff::resolve_grad_mode(&mut graph, &*library).map_err(|error| error.to_string())?;
-        let graph = applied(&graph, PREPARE)?;
+        let mut branches = 0;
+        let resolved = loop {
+            let mut resolved = graph.clone();
+            match autodiff::resolve_grad_mode(&mut resolved, &*library) {
+                Ok(()) => break resolved,
+                Err(error) if branches < MAX_BRANCHES && leave_branch(&mut graph, &error) => branches += 1,
+                Err(error) => return Err(error.to_string()),
+            }
+        };
+        graph = resolved;
+        autodiff::unpack_tuples(&mut graph);
+        let mut graph = applied(&graph, PREPARE)?;
         let registry = graph.registry();
         let (history, queries) = (registry.column::<ReadsHistory>(), registry.column::<RecordingQuery>());
         let is_answered = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
@@ -298,7 +314,6 @@ impl Prepared {
                 NotDifferentiable::at(&graph, node, "depends on how its operand was recorded").to_string()
             );
         }
-        let mut graph = graph;
         hoist_attributes(&mut graph);
         let mut attributes = Vec::new();
         for node in graph.nodes_deep().filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
@@ -487,13 +502,20 @@ impl Plan {
             Err(reason) => return Ok(Err(reason)),
         };
         let sources_count = wrt.len();
-        for _ in 0..ROUNDS {
+        let (mut rounds, mut branches) = (0, 0);
+        while rounds < ROUNDS {
             let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
             match autodiff::resolve_requires_grad(&mut graph, &wrt, &*library) {
                 Ok(false) => break,
                 Ok(true) => graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?,
+                Err(error) if branches < MAX_BRANCHES && leave_branch(&mut graph, &error) => {
+                    branches += 1;
+                    graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
+                    continue;
+                }
                 Err(error) => return Ok(Err(error.to_string())),
             }
+            rounds += 1;
         }
         let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
         for i in (results..results + wrt.len()).rev() {
@@ -506,7 +528,13 @@ impl Plan {
         }
         autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
-        let gradient = match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
+        let differentiated = loop {
+            match autodiff::differentiate(&graph, &wrt, &shared, &*library) {
+                Err(error) if branches < MAX_BRANCHES && leave_branch(&mut graph, &error) => branches += 1,
+                differentiated => break differentiated,
+            }
+        };
+        let gradient = match differentiated {
             Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
                 return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
             }
@@ -521,7 +549,7 @@ impl Plan {
             sources: wrt.len(),
         };
         let copy = library.helper(Helper::Copy).map_err(|e| Error::misuse(e.to_string()))?;
-        let prints = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::IO));
+        let prints = prints(&graph);
         if prints && (counts.outputs.len() > 1 || !shared.is_empty()) {
             return Ok(Err("the function prints, and a walk may have to call it again".to_owned()));
         }
@@ -570,10 +598,13 @@ impl Plan {
         host: &mut Host,
     ) -> Result<Ran, Error> {
         let Some(written) = self.written_tensors(engine, args) else {
-            return Ok(Ran::Refused("memory that is written is shared"));
+            return Ok(Ran::Refused("memory that is written is shared".into()));
         };
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
+            Err(error) if error.message.starts_with(LEFT_GRAPH) => {
+                return Ok(Ran::Refused(error.message.into()));
+            }
             // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
             Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Ran::Raised),
             Err(error) => return Err(error),
@@ -591,7 +622,7 @@ impl Plan {
         let source_tensors: Vec<Tensor> =
             source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
         if source_tensors.len() != *sources {
-            return Ok(Ran::Refused("a source is not a tensor"));
+            return Ok(Ran::Refused("a source is not a tensor".into()));
         }
         let mut flags = flags.iter();
         let depends = conditional.iter().map(|c| !c || flags.next().and_then(IValue::as_bool) == Some(true));
@@ -602,7 +633,7 @@ impl Plan {
         for (i, path) in paths.iter().enumerate() {
             let depends = depends.get(i).copied().unwrap_or(true);
             match Gradient::tensor_at(values, path) {
-                None if depends => return Ok(Ran::Refused("a result is not where its type says")),
+                None if depends => return Ok(Ran::Refused("a result is not where its type says".into())),
                 found => made.push(found.filter(|_| depends)),
             }
         }
@@ -610,7 +641,7 @@ impl Plan {
         for tensor in &made {
             let role = tensor.as_ref().map(|tensor| known.role(tensor));
             match role {
-                Some(None) => return Ok(Ran::Refused("two results share memory")),
+                Some(None) => return Ok(Ran::Refused("two results share memory".into())),
                 role => roles.push(role.flatten()),
             }
         }
@@ -631,7 +662,7 @@ impl Plan {
             _ => None,
         });
         if !views.clone().all(|(_, of)| tape::has_views_by_layout(of)) {
-            return Ok(Ran::Refused("a result is a view of a tensor whose elements share memory"));
+            return Ok(Ran::Refused("a result is a view of a tensor whose elements share memory".into()));
         }
         views.for_each(|(view, of)| tape::record_view(view, of));
         // The elements that the backward graph reads are those from before the writes.
@@ -673,6 +704,20 @@ impl Plan {
     fn own_results(&self) -> usize {
         self.gradient.results - self.written.len()
     }
+}
+
+/// Whether a graph has input or output beside changes of the mode of recording.
+fn prints(graph: &Graph) -> bool {
+    let modes = graph.registry().column::<RecordingQuery>();
+    let is_mode = |node| graph.op(node).row().is_some_and(|row| modes.get(row).is_some());
+    graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::IO) && !is_mode(node))
+}
+
+/// Replaces the branch of a node that prevents differentiation by an error: calls that take it are recorded. Returns whether
+/// that is possible: a call that prints may not run twice.
+fn leave_branch(graph: &mut Graph, error: &NotDifferentiable) -> bool {
+    let node = error.node.filter(|_| !prints(graph));
+    node.is_some_and(|node| autodiff::raise_in_branch(graph, node, &format!("{LEFT_GRAPH}{error}")))
 }
 
 /// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the

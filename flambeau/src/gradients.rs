@@ -171,7 +171,7 @@ impl Library {
             return Ok(known.clone());
         }
         let schema = self.registry().schema(op);
-        let fail = |e: Error| NotDifferentiable { operator: schema.full_name(), what: e.message };
+        let fail = |e: Error| NotDifferentiable { operator: schema.full_name(), what: e.message, node: None };
         let graph_of = |index: usize, source: FormulaSource| {
             let entry = self.compiled((op, index, false), || Some(source)).map_err(fail)?;
             self.session.apply_text(entry.graph(), entry.unit(), "simplify").map(Arc::new).map_err(fail)
@@ -269,7 +269,7 @@ impl Library {
             Helper::Replace => "replace",
             Helper::CopyInto => "copy_into",
         };
-        let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message };
+        let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message, node: None };
         let entry =
             self.session.compile_source(source, "<helpers>").and_then(|p| p.entry(name)).map_err(fail)?;
         let graph = self.session.apply_text(entry.graph(), entry.unit(), "simplify").map_err(fail)?;

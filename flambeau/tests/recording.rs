@@ -406,3 +406,43 @@ fn views_of_a_dtype_require_no_gradient() {
         }
     }
 }
+
+const BRANCHES: &str = "
+def f(x, n: int):
+    y = torch.dropout(x, 0.5, True) * n
+    if n > 3:
+        with torch.no_grad():
+            y.mul_(2)
+    return y * x
+";
+
+/// A branch that cannot be differentiated does not prevent a plan. A call that takes it is recorded, with the random numbers
+/// of the run that it ends.
+#[test]
+fn branches_without_derivatives_are_recorded_when_they_are_taken() {
+    let call = |session: &Session, numbers: &[i64]| {
+        let entry = session.compile_source(BRANCHES, "branches.py").unwrap().entry("f").unwrap();
+        let mut host = session.host();
+        let mut found = Vec::new();
+        for n in numbers {
+            let x = leaf(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+            let args = [IValue::Tensor(x.clone()), IValue::Int(*n)];
+            let result = tensor(&entry.call_on(&args, &[], &mut host).unwrap());
+            let ones = Tensor::full(result.sizes(), 1.0.into(), result.dtype()).unwrap();
+            found.push(values(&result));
+            let grad = session.gradients(&[(result, ones)], &[x], &mut host).unwrap().remove(0).unwrap();
+            found.push(values(&grad));
+        }
+        (found, entry)
+    };
+    let with = |calls| Session::builder().standard().differentiated_after(calls).build().unwrap();
+    let (graphs, tape) = (with(0), with(u32::MAX));
+    let (_, entry) = call(&graphs, &[1, 2]);
+    assert_eq!(entry.gradient_refusals(), Vec::<String>::new());
+    assert_eq!(entry.gradient_graphs().len(), 1);
+    let numbers = [1, 5, 2, 6];
+    let (found, entry) = call(&graphs, &numbers);
+    assert_eq!(found, call(&tape, &numbers).0);
+    let reason = "takes a branch that cannot be differentiated: `aten::mul_`: writes memory where gradients are not enabled";
+    assert_eq!(entry.gradient_refusals(), [reason]);
+}

@@ -266,7 +266,8 @@ impl Propagation<'_> {
     }
 
     fn derivative_of(&self, node: NodeId) -> Result<Option<OpDerivative>, NotDifferentiable> {
-        self.graph.op(node).row().map(|row| self.formulas.derivative(row)).transpose()
+        let at_node = |error| NotDifferentiable { node: Some(node), ..error };
+        self.graph.op(node).row().map(|row| self.formulas.derivative(row)).transpose().map_err(at_node)
     }
 
     fn activate(&mut self, value: ValueId) {

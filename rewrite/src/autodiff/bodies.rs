@@ -8,13 +8,13 @@ use super::{Named, NotDifferentiable};
 use flambeau_ir::{At, Graph, NodeId};
 use std::sync::Arc;
 
-/// Expands the composite operators of the root block; returns their number.
+/// Expands the composite operators; returns their number.
 ///
 /// # Errors
 /// If a number that a body reads is not a constant.
 pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<usize, NotDifferentiable> {
     let registry = Arc::clone(graph.registry());
-    let nodes: Vec<NodeId> = graph.nodes(graph.root()).collect();
+    let nodes: Vec<NodeId> = graph.nodes_deep().collect();
     let mut count = 0;
     for node in nodes {
         let Some(row) = graph.op(node).row() else { continue };

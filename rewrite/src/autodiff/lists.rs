@@ -1,9 +1,41 @@
 //! Returned lists of tensors that operators make: where shape analysis knows the number of their elements, the graph makes a
-//! list of the elements instead, so that each element has a gradient of its own.
+//! list of the elements instead, so that each element has a gradient of its own. Tuples are unpacked where they are indexed.
 
+use super::raise::uninitialized;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Analyses, Shapes};
 use flambeau_ir::{At, Graph, NodeId, Prim, Type, ValueId};
+
+/// Replaces constant indices of tuples by unpacking of the tuples, and tuples that no run computes by their elements, so that
+/// tuples can be replaced by values. Linear in the number of nodes.
+pub fn unpack_tuples(graph: &mut Graph) {
+    let is_tuple = |graph: &Graph, n: NodeId| match graph.op(n).prim() {
+        Some(Prim::TupleIndex) => true,
+        Some(Prim::Uninitialized) => graph.ty(graph.result(n, 0)).as_tuple().is_some(),
+        _ => false,
+    };
+    let found: Vec<NodeId> = graph.nodes_deep().filter(|n| is_tuple(graph, *n)).collect();
+    let mut editor = graph.edit();
+    for node in found {
+        let g = editor.graph();
+        let loc = g.loc(node);
+        if g.is_prim(node, Prim::Uninitialized) {
+            let ty = g.ty(g.result(node, 0));
+            editor.at(At::before(node)).loc(loc);
+            let tuple = uninitialized(&mut editor, ty);
+            editor.replace_node(node, &[tuple]);
+            continue;
+        }
+        let (tuple, index) = (g.operand(node, 0), g.constant(g.operand(node, 1)).and_then(|i| i.as_int()));
+        let count = g.ty(tuple).as_tuple().map_or(0, |tuple| tuple.elems.len()) as i64;
+        let index = index.map(|i| if i < 0 { i + count } else { i }).filter(|i| (0..count).contains(i));
+        if let Some(index) = index {
+            editor.at(At::before(node)).loc(loc);
+            let elements = editor.unpack_tuple(tuple);
+            editor.replace_node(node, &[elements[index as usize]]);
+        }
+    }
+}
 
 /// Rewrites the lists of tensors that the graph returns, also those in tuples. Linear in the number of their elements.
 pub fn unpack_results(graph: &mut Graph) {

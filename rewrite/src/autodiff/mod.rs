@@ -23,6 +23,7 @@ mod exports;
 mod formulas;
 mod functionalize;
 mod lists;
+mod raise;
 mod regions;
 mod reverse;
 
@@ -36,7 +37,8 @@ pub use formulas::{
     concrete_value,
 };
 pub use functionalize::functionalize;
-pub use lists::unpack_results;
+pub use lists::{unpack_results, unpack_tuples};
+pub use raise::raise_in_branch;
 pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};
 pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 
@@ -48,11 +50,13 @@ pub struct NotDifferentiable {
     pub operator: String,
     /// The reason.
     pub what: String,
+    /// The node, in the graph that was to be differentiated or in a graph that was made of it.
+    pub node: Option<flambeau_ir::NodeId>,
 }
 
 impl NotDifferentiable {
     /// Creates the error of a node.
     pub fn at(graph: &flambeau_ir::Graph, node: flambeau_ir::NodeId, what: impl Into<String>) -> Self {
-        NotDifferentiable { operator: graph.op_name(node).to_string(), what: what.into() }
+        NotDifferentiable { operator: graph.op_name(node).to_string(), what: what.into(), node: Some(node) }
     }
 }

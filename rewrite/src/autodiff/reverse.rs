@@ -351,8 +351,11 @@ impl<'a> Reverse<'a> {
     pub(super) fn operator_of(&self, helper: Helper) -> Result<OpId, NotDifferentiable> {
         let graph = self.formulas.helper(helper)?;
         let found = graph.nodes(graph.root()).find_map(|node| graph.op(node).row());
-        let fail =
-            || NotDifferentiable { operator: format!("{helper:?}"), what: "is no operator".to_owned() };
+        let fail = || NotDifferentiable {
+            operator: format!("{helper:?}"),
+            what: "is no operator".to_owned(),
+            node: None,
+        };
         found.ok_or_else(fail)
     }
 
