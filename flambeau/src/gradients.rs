@@ -4,7 +4,7 @@
 //! as a TorchScript function, which the tape of `flambeau_exec` calls.
 
 use crate::error::Error;
-use crate::gradient_graphs::expanded;
+use crate::gradient_preparation::expanded;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, FormulaInput, Tape, ViewRecord, WalkMode};

@@ -55,6 +55,7 @@ mod functional;
 mod gradient_graphs;
 mod gradient_helpers;
 mod gradient_memory;
+mod gradient_preparation;
 mod gradients;
 pub mod json;
 mod limits;
