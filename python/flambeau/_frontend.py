@@ -67,11 +67,21 @@ class Source:
         text = textwrap.dedent("".join(lines))
         self.first = max(first, 1)
         self.lines = text.splitlines()
-        tree = ast.parse(text)
-        node = tree.body[0]
+        try:
+            node = ast.parse(text).body[0]
+        except SyntaxError:
+            # A lambda within another statement, whose first line alone is no statement.
+            raise self.place(None).error("only functions that `def` defines can be compiled") from None
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             raise self.place(node).error("only functions that `def` defines can be compiled")
         self.node = node
+
+    @staticmethod
+    def of_text(text: str, name: str, node: Any) -> Source:
+        """Returns a definition in a text that is no file."""
+        source = object.__new__(Source)
+        source.file, source.first, source.lines, source.node = name, 1, text.splitlines(), node
+        return source
 
     def place(self, node: Any) -> Place:
         line = getattr(node, "lineno", 1)
@@ -157,10 +167,14 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
 class Rewriter(ast.NodeVisitor):
     """Replaces the free names of one function."""
 
-    def __init__(self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None) -> None:
+    def __init__(
+        self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None, text: bool = False
+    ) -> None:
         self.texts = texts
         self.edits = edits
         self.find = find
+        # Whether annotations that Python cannot evaluate are left to the compiler.
+        self.text = text
         # The meaning of an attribute of `self` that is no attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
@@ -198,9 +212,14 @@ class Rewriter(ast.NodeVisitor):
         try:
             text = expression if expression is not None else ast.unparse(node)
             value = eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+            text = self.texts.type_text(value, place)
         except Exception as error:
+            if self.text:
+                return
+            if isinstance(error, UnsupportedError):
+                raise
             raise place.error(f"the annotation cannot be evaluated: {error}") from None
-        self.edits.replace(node, self.texts.type_text(value, place))
+        self.edits.replace(node, text)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.function(node, None)
@@ -343,7 +362,11 @@ class Fallback:
 class Texts:
     """The texts of one program."""
 
-    def __init__(self, fallback: bool = False) -> None:
+    def __init__(self, fallback: bool = False, missing: Any = _MISSING) -> None:
+        # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
+        self._of_torch = False
+        # What the look-ups of texts return for names that they do not have.
+        self._missing = missing
         self.texts: list[tuple[str, str, int]] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
@@ -352,15 +375,20 @@ class Texts:
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
         self._origins: list[tuple[Any, str, int, int]] = []
+        self._classes: dict[str, type] = {}
         self._names: dict[int, str] = {}
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
         self._used = {"operator", "builtins"}
 
+    def use_torch(self) -> None:
+        """States that the program is one of PyTorch."""
+        self._of_torch = True
+
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(self.texts, self.objects)
+        return _native.compile_texts(self.texts, self.objects, self._classes, self._of_torch)
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -391,7 +419,33 @@ class Texts:
         self._used.add(unique)
         self._names[id(key)] = unique
         self._objects.append(key)
+        if isinstance(key, type):
+            # The name of the type in programs.
+            self._classes[f"__torch__.{unique}"] = key
         return unique
+
+    def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
+        """Adds the definitions of a text, whose free names ``find`` resolves."""
+        text = textwrap.dedent(text)
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            # The compiler reports the error.
+            self.texts.append((text, file, 1))
+            return
+        own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        self._used |= own
+        source = Source.of_text(text, file, tree)
+        edits = Edits(source)
+
+        def found(name: str) -> Any:
+            value = self._missing if name in own else find(name)
+            return _MISSING if value is self._missing else value
+
+        rewriter = Rewriter(self, edits, found, text=True)
+        for node in tree.body:
+            rewriter.visit(node)
+        self.texts.append((edits.text(1, len(source.lines)), file, 1))
 
     def known(self, key: Any) -> str | None:
         return self._names.get(id(key))
@@ -485,6 +539,7 @@ class Texts:
         if isinstance(value, Operator):
             return value._target
         if isinstance(value, types.ModuleType):
+            self._of_torch = self._of_torch or value.__name__.split(".")[0] == "torch"
             return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
         module = getattr(value, "__module__", None) or ""
         own_name = getattr(value, "__name__", None)
@@ -504,6 +559,7 @@ class Texts:
             return self.function(python)
         named = _path_in_torch(value, path, module)
         if named is not None:
+            self._of_torch = self._of_torch or named.startswith("torch.")
             return named
         if isinstance(value, types.FunctionType):
             return self.function(value)

@@ -509,8 +509,7 @@ class TracedModules:
         method = self.module if name == "forward" else getattr(self.module, name)
         return Checked(method, lambda given: self.trace(name, tuple(given), strict)[1])
 
-    def build(self) -> _native.Program:
-        """Returns the program with the module's object."""
-        built = self._modules.build(self.program, self.module)
-        return built.as_module(type(self.module).__name__)
+    def build(self) -> Any:
+        """Returns the compiled module."""
+        return self._modules.adopt(self.program, self.module, traced=True)
 

@@ -1,6 +1,7 @@
 """Modules of PyTorch, and archives and exported programs that PyTorch writes."""
 
-from typing import Dict, Final, List, Optional
+import enum
+from typing import Dict, Final, List, NamedTuple, Optional
 
 import pytest
 
@@ -155,3 +156,111 @@ def test_exported_programs(tmp_path):
     assert torch.allclose(program.to_module()(x), python(x), atol=1e-6)
     with pytest.raises(flambeau.Error):
         program(x.to(torch.float64))
+
+
+class Legacy(jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.inner = nn.Linear(2, 2)
+        self.factor = 3
+
+    @jit.script_method
+    def forward(self, x):
+        return self.helper(self.inner(x)) * self.weight
+
+    @jit.script_method
+    def helper(self, x):
+        return x * self.factor
+
+
+def test_classes_that_derive_from_script_module():
+    module, x = Legacy(), torch.randn(4, 2)
+    wanted = module.inner(x) * 3 * module.weight
+    assert isinstance(module, nn.Module) and isinstance(module, jit.ScriptModule)
+    assert torch.allclose(module(x), wanted) and "aten::linear" in str(module.inlined_graph)
+    module.define("def twice(self, x):\n    return self.helper(x) + self.helper(x)\n")
+    assert torch.allclose(module.twice(x), x * 6) and torch.allclose(module(x), wanted)
+    assert [name for name, _ in module.named_parameters()] == ["weight", "inner.weight", "inner.bias"]
+
+
+def test_compiled_modules_are_modules_of_pytorch():
+    import copy
+    import io
+
+    inner = jit.script(nn.Linear(2, 2))
+    both = nn.Sequential(inner, nn.ReLU())
+    assert [name for name, _ in both.named_parameters()] == ["0.weight", "0.bias"]
+    outer = jit.script(both)
+    x = torch.randn(3, 2)
+    assert torch.allclose(outer(x), both(x)) and len(outer) == 2 and isinstance(outer[0], jit.ScriptModule)
+    other = copy.deepcopy(outer)
+    other.load_state_dict({name: torch.zeros_like(value) for name, value in outer.state_dict().items()})
+    assert other(x).abs().sum() == 0 and outer(x).abs().sum() > 0
+    double = copy.deepcopy(outer).double()
+    assert double(x.double()).dtype == torch.float64
+    buffer = io.BytesIO()
+    jit.save(outer, buffer, _extra_files={"note": "hello"})
+    buffer.seek(0)
+    files = {"note": ""}
+    loaded = jit.load(buffer, _extra_files=files)
+    assert files == {"note": b"hello"} and torch.allclose(loaded(x), outer(x)) and isinstance(loaded, nn.Module)
+
+
+def test_values_have_their_classes_of_python():
+    assert run_pair(Pair(1, 2.0)) == Pair(2, 4.0) and type(run_pair(Pair(1, 2.0))) is Pair
+    made = move(Point(1))
+    assert type(made) is Point and made.x == 2
+    assert move_color(Color.RED) is Color.GREEN
+
+
+class Pair(NamedTuple):
+    a: int
+    b: float
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Point:
+    def __init__(self, x: int):
+        self.x = x
+
+
+@jit.script
+def run_pair(p: Pair):
+    return Pair(p.a * 2, p.b * 2)
+
+
+@jit.script
+def move(p: Point):
+    return Point(p.x + 1)
+
+
+@jit.script
+def move_color(color: Color):
+    if color == Color.RED:
+        return Color.GREEN
+    return Color.RED
+
+
+def test_functions_are_saved_as_modules(tmp_path):
+    move_color.save(tmp_path / "f.pt")
+    power = jit.script(cube)
+    power.save(tmp_path / "g.pt")
+    assert jit.load(tmp_path / "g.pt")(2.0) == 8
+    assert torch.jit.load(str(tmp_path / "g.pt"))(2.0) == 8
+
+
+def cube(x: float):
+    return x * x * x
+
+
+def test_texts_have_the_names_of_the_caller():
+    factor = 3
+    unit = flambeau.CompilationUnit("def f(x: Pair):\n    return cube(x.b) * factor\n")
+    assert unit.f(Pair(1, 2.0)) == 24.0
+    unit.define("def g(x: float):\n    return f(Pair(1, x))\n")
+    assert unit.g(1.0) == 3.0 and factor == 3
