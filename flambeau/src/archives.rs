@@ -118,6 +118,11 @@ impl Program {
         Ok(Program::with_root(&self.session, Arc::new(unit), root))
     }
 
+    /// Returns the function that calls a module of a class with its hooks, `None` for a class without hooks.
+    pub(crate) fn call_between_hooks(&self, class: Type) -> Result<Option<Arc<Function>>, Error> {
+        Ok(call_with_hooks(self.unit(), self.session.registry(), class)?.map(Arc::new))
+    }
+
     /// Returns a program whose module has one method, `forward`, which is a function of this program, as PyTorch saves
     /// functions.
     ///

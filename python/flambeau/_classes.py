@@ -97,8 +97,12 @@ def _plain(texts: Texts, cls: type) -> str:
             rewriter.annotation(statement.annotation)
         elif isinstance(statement, ast.FunctionDef):
             function = _function_of(vars(cls).get(statement.name))
+            for decorator in statement.decorator_list:
+                if not _has_meaning(decorator):
+                    # A mark of Python, with its `@` and its line.
+                    edits.replace_range((decorator.lineno, decorator.col_offset - 1), _end(decorator), "")
             if kind_of(function) == "unused":
-                raise_instead(edits, statement)
+                raise_instead(edits, statement, rewriter)
             elif kind_of(function) == "ignore":
                 edits.replace_range((statement.lineno, statement.col_offset), _end(statement), "pass")
             else:
@@ -116,6 +120,12 @@ def _plain(texts: Texts, cls: type) -> str:
         text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
     texts.add(cls, text, source.file, source.first + node.lineno - 1)
     return name
+
+
+def _has_meaning(decorator: ast.expr) -> bool:
+    """Returns whether a decorator of a method is one that programs have."""
+    text = ast.unparse(decorator)
+    return text in ("property", "staticmethod") or text.endswith(".setter")
 
 
 def _end(node: Any) -> tuple[int, int]:

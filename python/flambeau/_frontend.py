@@ -15,8 +15,10 @@ import builtins
 import enum
 import inspect
 import math
+import re
 import textwrap
 import types
+import typing
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +30,9 @@ from ._values import device
 from .errors import UnsupportedError
 
 _MISSING = object()
+
+_TYPING = frozenset({"Any", "Dict", "List", "Optional", "Tuple", "Union"})
+"""Types that annotations may name without an import."""
 
 _BUILTINS = frozenset({
     "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
@@ -121,12 +126,34 @@ class Edits:
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
 
 
-def raise_instead(edits: Edits, node: ast.FunctionDef) -> None:
-    """Replaces the body of a function that is marked as unused."""
-    first, last = node.body[0], node.body[-1]
-    text = "raise RuntimeError('Cannot call @unused methods')"
-    start, end = (first.lineno, first.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
+def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> None:
+    """Replaces the body of a function that is marked as unused, and its parameters, which are of any type."""
+    last = node.body[-1]
+    args = node.args
+    plain = [*args.posonlyargs, *args.args]
+    if args.vararg is not None or args.kwarg is not None or args.kwonlyargs or args.defaults:
+        # Only what a call in a program can pass.
+        defaults = [None] * (len(plain) - len(args.defaults)) + [ast.unparse(value) for value in args.defaults]
+        names = [arg.arg if value is None else f"{arg.arg}={value}" for arg, value in zip(plain, defaults, strict=True)]
+        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            names.append(arg.arg if default is None else f"{arg.arg}={ast.unparse(default)}")
+    else:
+        names = [arg.arg for arg in plain]
+    typed = [name if name == "self" else _typed_any(name) for name in names]
+    returns = ""
+    if node.returns is not None:
+        try:
+            returns = f" -> {rewriter._type(ast.unparse(node.returns), edits.source.place(node))}"
+        except Exception:  # A type that programs do not have.
+            returns = ""
+    text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError('Cannot call @unused methods')"
+    start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
     edits.replace_range(start, end, text)
+
+
+def _typed_any(parameter: str) -> str:
+    name, equals, default = parameter.partition("=")
+    return f"{name}: Any{' = ' if equals else ''}{default}"
 
 
 def _bound_names(node: ast.AST) -> set[str]:
@@ -164,6 +191,10 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
     return find
 
 
+_TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
+_SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
+
+
 class Rewriter(ast.NodeVisitor):
     """Replaces the free names of one function."""
 
@@ -178,10 +209,13 @@ class Rewriter(ast.NodeVisitor):
         # The meaning of an attribute of `self` that is no attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
+        # Lines whose comments are replaced.
+        self.commented: set[int] = set()
 
     def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites a definition with its annotations and defaults."""
         outer = self.bound
+        self.comments(node)
         self.bound = outer | _bound_names(node)
         args = node.args
         for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
@@ -209,10 +243,14 @@ class Rewriter(ast.NodeVisitor):
         """Replaces an annotation by the text of the type that it denotes."""
         expression = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
         place = self.edits.source.place(node)
+        head = node.value if isinstance(node, ast.Subscript) else node
+        if ast.unparse(head).rpartition(".")[2].startswith("BroadcastingList"):
+            # In Python these are no types: PyTorch finds them by their names.
+            if not isinstance(head, ast.Name):
+                self.edits.replace(head, ast.unparse(head).rpartition(".")[2])
+            return
         try:
-            text = expression if expression is not None else ast.unparse(node)
-            value = eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
-            text = self.texts.type_text(value, place)
+            text = self._type(expression if expression is not None else ast.unparse(node), place)
         except Exception as error:
             if self.text:
                 return
@@ -220,6 +258,47 @@ class Rewriter(ast.NodeVisitor):
                 raise
             raise place.error(f"the annotation cannot be evaluated: {error}") from None
         self.edits.replace(node, text)
+
+    def _type(self, expression: str, place: Place) -> str:
+        """Returns the text of the type that an expression denotes."""
+
+        def forward(text: str) -> Any:
+            return eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+
+        return self.texts.type_text(forward(expression), place, forward)
+
+    def comments(self, node: ast.FunctionDef) -> None:
+        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables."""
+        lines = self.edits.source.lines
+        last = node.end_lineno or len(lines)
+        for number in range(node.lineno, last + 1):
+            found = _TYPE_COMMENT.search(lines[number - 1])
+            if found is None or found[1].startswith("ignore") or number in self.commented:
+                continue
+            self.commented.add(number)
+            comment = found[1].rstrip()
+            signature = _SIGNATURE.fullmatch(comment)
+            place = Place(self.edits.source.file, self.edits.source.first + number - 1, found.start() + 1, lines[number - 1])
+            try:
+                if signature is not None:
+                    args = ast.parse(f"({signature[1]},)" if signature[1].strip() else "()", mode="eval").body
+                    types = [self._comment(ast.unparse(part), place) for part in args.elts]  # type: ignore[attr-defined]
+                    text = f"({', '.join(types)}) -> {self._comment(signature[2], place)}"
+                elif comment.startswith("("):
+                    # A signature in several lines.
+                    continue
+                else:
+                    text = self._comment(comment, place)
+            except Exception:  # The compiler reports what is wrong with the comment.
+                continue
+            if text != comment:
+                start = len(lines[number - 1][: found.start(1)].encode())
+                self.edits.replace_range((number, start), (number, start + len(comment.encode())), text)
+
+    def _comment(self, expression: str, place: Place) -> str:
+        if "BroadcastingList" in expression:
+            return expression
+        return self._type(expression.strip(), place)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.function(node, None)
@@ -330,6 +409,10 @@ class _Names(dict):  # type: ignore[type-arg]
 
     def __missing__(self, name: str) -> Any:
         value = self._find(name)
+        if value is _MISSING and name in _TYPING:
+            return getattr(typing, name)
+        if value is _MISSING and name == "Tensor":
+            return _native.Tensor
         if value is _MISSING:
             raise KeyError(name)
         return value
@@ -464,10 +547,11 @@ class Texts:
         if name != node.name:
             start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
             edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
+        rewriter = Rewriter(self, edits, scope_of(function))
         if kind_of(function) == "unused":
-            raise_instead(edits, node)
+            raise_instead(edits, node, rewriter)
         else:
-            Rewriter(self, edits, scope_of(function)).function(node, function)
+            rewriter.function(node, function)
         last = node.end_lineno or len(source.lines)
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
         return name
@@ -483,10 +567,10 @@ class Texts:
 
         return class_text(self, cls)
 
-    def type_text(self, annotation: Any, place: Place) -> str:
-        """Returns the text of an annotation."""
+    def type_text(self, annotation: Any, place: Place, forward: Callable[[str], Any] | None = None) -> str:
+        """Returns the text of an annotation; ``forward`` evaluates the references in it that are texts."""
         try:
-            return annotation_text(annotation, self.class_name)
+            return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
             raise place.error(f"{unknown} is no type of programs") from None
 

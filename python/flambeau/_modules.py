@@ -8,6 +8,7 @@ modules are unrolled where programs iterate over them. The objects have the modu
 from __future__ import annotations
 
 import ast
+import enum
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from ._annotations import Unknown, type_of_value
 from ._classes import place_of
 from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
 from ._markers import Attribute, kind_of
+from .errors import CompileError
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
@@ -69,9 +71,6 @@ class Modules:
         known = self._class_of.get(id(module))
         if known is not None:
             return known
-        hooked = any(getattr(module, hooks, None) for hooks in ("_forward_hooks", "_forward_pre_hooks"))
-        if hooked and not self.traced:
-            raise place_of(type(module)).error(f"hooks of `{type(module).__name__}` are not supported")
         facts = _Facts(self, module)
         key = facts.key()
         name = self._classes.get(key)
@@ -159,6 +158,9 @@ class _Facts:
         self.absent: dict[str, str] = {}
         # Keeps bound `@ignore` methods alive: objects are known by `id`.
         self.bound: list[Any] = []
+        self._hook_functions: dict[str, Any] = {}
+        # Names of the hooks before and behind `forward`.
+        self._hooks: dict[str, list[str]] = {}
         self._collect()
 
     def _collect(self) -> None:
@@ -201,7 +203,7 @@ class _Facts:
             if hint is not None and hint is not typing.Final:
                 text = self.texts.type_text(hint, place)
             else:
-                text = type_of_value(value, self.texts.class_name)
+                text = type_of_value(value, self._class_name)
         except (Unknown, NotImplementedError) as unknown:
             self.absent[name] = str(unknown)
             return
@@ -209,6 +211,17 @@ class _Facts:
             self.constants[name] = (text, self.texts.literal(value, place))
         else:
             self._add(name, value, text)
+
+    def _class_name(self, cls: type) -> str:
+        """Returns the name of a class of which an attribute is an instance, which must be one that compiles."""
+        if self.texts.known(cls) is None and not issubclass(cls, (tuple, enum.Enum)):
+            alone = Texts()
+            try:
+                alone.class_name(cls)
+                alone.compile()
+            except (CompileError, NotImplementedError) as error:
+                raise Unknown(f"the class `{cls.__name__}` does not compile: {error}") from None
+        return self.texts.class_name(cls)
 
     def _add(self, name: str, value: Any, text: str, kind: list[str] | None = None) -> None:
         self.values[name] = value
@@ -218,7 +231,8 @@ class _Facts:
 
     def key(self) -> Any:
         """What modules that share a class have in common."""
-        functions = tuple((name, id(function)) for name, function in self.functions.items())
+        hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
+        functions = tuple((name, id(function)) for name, function in self.functions.items()), tuple(map(id, hooks))
         own = [name for name in dir(self.cls) if kind_of(getattr(self.cls, name, None)) == "ignore"]
         instance = id(self.module) if own else None
         return self.cls, tuple(self.types.items()), tuple(self.constants.items()), functions, instance
@@ -232,6 +246,9 @@ class _Facts:
             if file == place.file:
                 lines.extend([""] * (line - place.line - len(lines)))
             lines.extend(text.rstrip("\n").split("\n"))
+        for attribute, names in self._hooks.items():
+            listed = ", ".join(f'"{name}"' for name in names)
+            lines.append(f"    {attribute} = [{listed}]")
         lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
         lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
         for attribute, text in self.types.items():
@@ -254,6 +271,24 @@ class _Facts:
             return []
         wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         done: dict[str, tuple[int, str, str]] = {}
+        for kind in ("_forward_pre_hooks", "_forward_hooks"):
+            for hook in getattr(self.module, kind).values():
+                if not isinstance(hook, types.FunctionType):
+                    raise place_of(cls).error(f"a hook of `{cls.__name__}` that is no function")
+                name = hook.__name__
+                if self._hook_functions.get(name, hook) is not hook:
+                    what = "Pre-hook" if kind == "_forward_pre_hooks" else "Hook"
+                    raise place_of(cls).error(
+                        f"{what} '{name}' on {cls.__name__} has at least two different python definitions. Please use unique "
+                        "names for all hooks."
+                    )
+                if hasattr(cls, name):
+                    raise place_of(cls).error(
+                        f"Can't define hook: {name} on class: {cls.__name__} because a method or hook with that name already exists."
+                    )
+                self._hook_functions[name] = hook
+                self._hooks.setdefault(f"_{kind}__", []).append(name)
+                done[name] = self._method(hook, False, wanted)
         if hasattr(cls, "_wraps_native"):
             # A class that derives from `ScriptModule` states which methods are compiled.
             wanted = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
@@ -308,10 +343,11 @@ class _Facts:
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only methods that `def` defines can be compiled")
         edits = Edits(source)
+        rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
         if kind_of(function) == "unused":
-            raise_instead(edits, node)
+            raise_instead(edits, node, rewriter)
         else:
-            _MethodRewriter(self, edits, scope_of(function), wanted).function(node, function)
+            rewriter.function(node, function)
         text = edits.text(node.lineno, node.end_lineno or len(source.lines))
         line = source.first + node.lineno - 1
         body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))

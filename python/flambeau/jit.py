@@ -216,13 +216,11 @@ class ScriptModule(metaclass=_ModuleType):
     def _method(self, name: str) -> ScriptFunction:
         found: ScriptFunction | None = self._functions.get(name)
         if found is None:
-            native = self._native
-            program = native.program()
-            root = program.module()
-            if name == "__call__" and root is not None and root.identity == native.identity:
-                function = program.function("__call__")
+            if name == "__call__":
+                # `forward` between the hooks.
+                function = self._root().function("__call__")
             else:
-                function = native.method("forward" if name == "__call__" else name)
+                function = self._native.method(name)
             found = self._functions[name] = self._wrap_function(function)
         return found
 

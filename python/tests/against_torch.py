@@ -226,9 +226,17 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     print(json.dumps({"end": True}), file=out)
 
 
-def run(path: pathlib.Path, select: list[str], seconds: int) -> list[dict[str, Any]]:
-    """Runs a file in worker processes, and returns the outcomes of its tests."""
+def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> list[dict[str, Any]]:
+    """Runs a file in worker processes, and returns the outcomes of its tests. Prints those that did not pass at once."""
     found: list[dict[str, Any]] = []
+
+    def note(outcome: dict[str, Any]) -> None:
+        found.append(outcome)
+        if outcome["outcome"] in ("failed", "crashed", "hung"):
+            print(f"{outcome['outcome']} {path.name}::{outcome['test']}: {outcome['reason']}", flush=True)
+            if verbose:
+                print(outcome["text"])
+
     done: set[str] = set()
     while True:
         command = [sys.executable, __file__, "--worker", str(path), "--seconds", str(seconds), "--skip", "-"]
@@ -258,7 +266,7 @@ def run(path: pathlib.Path, select: list[str], seconds: int) -> list[dict[str, A
             if "end" in line:
                 ended = True
                 continue
-            found.append({"file": path.name, **line})
+            note({"file": path.name, **line})
             done.add(line["test"])
             running = None
         code = worker.wait()
@@ -269,10 +277,10 @@ def run(path: pathlib.Path, select: list[str], seconds: int) -> list[dict[str, A
         reader.join(5)
         last = " / ".join(errors.getvalue().strip().splitlines()[-3:])[-300:]
         if running is None:
-            found.append({"file": path.name, "test": "<import>", "outcome": "crashed", "reason": last, "text": errors.getvalue()[-4000:]})
+            note({"file": path.name, "test": "<import>", "outcome": "crashed", "reason": last, "text": errors.getvalue()[-4000:]})
             return found
         outcome = "hung" if code == -signal.SIGKILL else "crashed"
-        found.append({"file": path.name, "test": running, "outcome": outcome, "reason": last, "text": errors.getvalue()[-4000:]})
+        note({"file": path.name, "test": running, "outcome": outcome, "reason": last, "text": errors.getvalue()[-4000:]})
         done.add(running)
 
 
@@ -314,13 +322,7 @@ def main(arguments: list[str]) -> int:
         return 0
     found: list[dict[str, Any]] = []
     for path in options.files:
-        outcomes = run(path.resolve(), options.select, options.seconds)
-        found += outcomes
-        for test in outcomes:
-            if test["outcome"] in ("failed", "crashed", "hung"):
-                print(f"{test['outcome']} {path.name}::{test['test']}: {test['reason']}", flush=True)
-                if options.verbose:
-                    print(test["text"])
+        found += run(path.resolve(), options.select, options.seconds, options.verbose)
     if options.report is not None:
         options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
     print(summary(found))

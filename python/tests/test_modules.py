@@ -1,7 +1,7 @@
 """Modules of PyTorch, and archives and exported programs that PyTorch writes."""
 
 import enum
-from typing import Dict, Final, List, NamedTuple, Optional
+from typing import Dict, Final, List, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -264,3 +264,27 @@ def test_texts_have_the_names_of_the_caller():
     assert unit.f(Pair(1, 2.0)) == 24.0
     unit.define("def g(x: float):\n    return f(Pair(1, x))\n")
     assert unit.g(1.0) == 3.0 and factor == 3
+
+
+def test_hooks_are_compiled():
+    def before(self, input: Tuple[torch.Tensor]):
+        return (input[0] + self.offset,)
+
+    def after(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+        return output * input[0].sum()
+
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.offset = 2
+
+        def forward(self, x):
+            return x * 3
+
+    inner = Inner()
+    inner.register_forward_pre_hook(before)
+    inner.register_forward_hook(after)
+    outer, x = nn.Sequential(inner, nn.ReLU()), torch.ones(2)
+    module = jit.script(outer)
+    assert module(x).tolist() == outer(x).tolist() == [54, 54]
+    assert module[0](x).tolist() == inner(x).tolist() and jit.script(inner)(x).tolist() == inner(x).tolist()
