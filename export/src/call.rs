@@ -8,12 +8,17 @@
 //! Errors have the texts of PyTorch 2.6 to 2.8, which name the argument and the dimension; a guard that only the file
 //! states is reported as PyTorch 2.9 does: `Guard failed: x.size()[0] <= 12`.
 
+use std::collections::BTreeMap;
+
 use flambeau_ir::{IValue, Symbol, Type};
 use flambeau_tensor::Tensor;
 
 use crate::error::quoted;
-use crate::expr::{Bindings, Expr, ExprId, Exprs, Guard, Number, PathStep, Solved};
-use crate::model::{Argument, GraphModel, InputSpec, Map, OutputSpec, ProgramModel, RangeConstraint, SymInt};
+use crate::expr::{Bindings, ExprId, Exprs, Guard, Number, PathStep, Solved};
+use crate::model::{
+    Argument, GraphModel, InputSpec, Map, ModuleCallSignature, OutputSpec, ProgramModel, RangeConstraint,
+    SymInt,
+};
 use crate::tree::{Key, TreeSpec};
 use crate::{ExportCode, ExportError};
 
@@ -33,7 +38,8 @@ pub struct CallSpec {
     /// One per leaf of `args` and `kwargs`.
     leaves: Vec<Leaf>,
     exprs: Exprs,
-    ranges: Map<RangeConstraint>,
+    /// By expression of a size: the range that the file states for its text, a symbol or an expression such as `2*s0`.
+    ranges: BTreeMap<ExprId, RangeConstraint>,
     guards: Vec<InputGuard>,
     unread: Vec<String>,
 }
@@ -75,6 +81,30 @@ enum Property {
     Offset,
 }
 
+/// The structure of the arguments and the result of a call.
+#[derive(Clone, Debug)]
+pub struct CallTrees {
+    /// By positional argument.
+    pub args: Vec<TreeSpec>,
+    /// By argument that is passed by name.
+    pub kwargs: Vec<(String, TreeSpec)>,
+    /// That of the result.
+    pub output: TreeSpec,
+}
+
+impl CallTrees {
+    /// Reads the tree specs of a call. `names` are the fields of named tuples ([`GraphModule::namedtuple_fields`](crate::model::GraphModule)).
+    ///
+    /// # Errors
+    /// `E010` for a malformed tree spec.
+    pub fn parse(call: &ModuleCallSignature, names: &Map<Vec<String>>) -> Res<CallTrees> {
+        let input = TreeSpec::parse(&call.in_spec, names).map_err(|e| e.in_field("in_spec"))?;
+        let output = TreeSpec::parse(&call.out_spec, names).map_err(|e| e.in_field("out_spec"))?;
+        let (args, kwargs) = parts(&input)?;
+        Ok(CallTrees { args, kwargs, output })
+    }
+}
+
 impl CallSpec {
     /// Reads the interface of a program.
     ///
@@ -84,9 +114,7 @@ impl CallSpec {
         let names = &model.module.namedtuple_fields;
         let own = model.module.module_call_graph.first().and_then(|call| call.signature.as_ref());
         let own = own.ok_or_else(|| broken("the program has no tree specs"))?;
-        let input = TreeSpec::parse(&own.in_spec, names).map_err(|e| e.in_field("in_spec"))?;
-        let output = TreeSpec::parse(&own.out_spec, names).map_err(|e| e.in_field("out_spec"))?;
-        let (args, kwargs) = parts(&input)?;
+        let CallTrees { args, kwargs, output } = CallTrees::parse(own, names)?;
         let mut spec = CallSpec {
             args,
             arg_names: own.forward_arg_names.clone().unwrap_or_default(),
@@ -94,11 +122,12 @@ impl CallSpec {
             output,
             leaves: Vec::new(),
             exprs: model.exprs.clone(),
-            ranges: model.range_constraints.clone(),
+            ranges: BTreeMap::new(),
             guards: Vec::new(),
             unread: Vec::new(),
         };
         spec.leaves = spec.conditions(model)?;
+        spec.ranges = spec.ranges_of_sizes(&model.range_constraints);
         let results = model.module.signature.outputs.iter();
         let results =
             results.filter(|o| matches!(o, OutputSpec::UserOutput { .. } | OutputSpec::LossOutput { .. }));
@@ -179,6 +208,20 @@ impl CallSpec {
             return Err(broken(format!("the arguments have {own} leaves, their tree spec {stated}")));
         }
         Ok(paths.into_iter().zip(conditions).map(|(path, condition)| Leaf { path, condition }).collect())
+    }
+
+    /// Returns the ranges of the sizes that are expressions.
+    fn ranges_of_sizes(&self, stated: &Map<RangeConstraint>) -> BTreeMap<ExprId, RangeConstraint> {
+        let sizes = self.leaves.iter().flat_map(|leaf| match &leaf.condition {
+            Condition::Tensor(sizes) => sizes.as_slice(),
+            Condition::Int(size) => std::slice::from_ref(size),
+            Condition::OfType(_) | Condition::Constant(_) => &[],
+        });
+        let exprs = sizes.filter_map(|size| match size {
+            SymInt::Expr { expr, .. } => Some(*expr),
+            SymInt::Int(_) => None,
+        });
+        exprs.filter_map(|expr| Some((expr, *stated.get(&self.exprs.to_text(expr))?))).collect()
     }
 
     fn add_guard(&mut self, text: &str) {
@@ -364,8 +407,7 @@ impl CallSpec {
             return Ok(());
         }
         self.accept(place, expr, own, solved)?;
-        let Expr::Symbol(symbol) = self.exprs.get(expr) else { return Ok(()) };
-        let Some(range) = self.ranges.get(symbol.as_str()) else { return Ok(()) };
+        let Some(range) = self.ranges.get(&expr) else { return Ok(()) };
         if let Some(min) = range.min.filter(|min| *min > DEFAULT_LOWER_BOUND && own < *min) {
             return Err(refused(format!("Expected input at {place} to be >= {min}, but got {own}")));
         }

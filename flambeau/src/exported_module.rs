@@ -29,11 +29,18 @@ use std::sync::Arc;
 const MAX_DEPTH: usize = 64;
 
 /// The qualified name of the module's class; submodules have the names of numbered classes beside it.
-const CLASS: &str = "__torch__.exported.Program";
+pub(crate) const CLASS: &str = "__torch__.exported.Program";
+
+/// The method that runs a whole program.
+pub(crate) struct Flat {
+    pub(crate) function: Function,
+    /// The values that are read from attributes, by path: tensors, and the modules that have them.
+    pub(crate) reads: Vec<(String, ValueId)>,
+}
 
 /// The attributes of a module.
 #[derive(Default)]
-struct Tree {
+pub(crate) struct Tree {
     members: IndexMap<String, Member, FxBuildHasher>,
 }
 
@@ -50,13 +57,25 @@ impl ExportedProgram {
     /// lists and dictionaries of values of several types; and for names of tensors that cannot be those of attributes.
     pub fn to_module(&self) -> Result<Program, Error> {
         let mut unit = CompilationUnit::new();
-        let object = self.tree()?.object(&mut unit, CLASS, &mut 0)?;
-        let function = self.forward(object.class(), &unit)?;
+        let mut modules = 0;
+        let object = self.tree()?.object(&mut unit, "", &mut |path| {
+            if path.is_empty() {
+                return CLASS.to_owned();
+            }
+            modules += 1;
+            format!("__torch__.exported.Module{}", modules - 1)
+        })?;
+        let Flat { function, .. } = self.forward(object.class(), &unit)?;
         let name = function.name;
         unit.define_function(function);
         if let Some(class) = unit.class_mut(object.class()) {
             class.methods.insert(Symbol::new("forward"), name);
         }
+        Ok(self.program_of(unit, object))
+    }
+
+    /// Returns the program of a module that has this program's additional files.
+    pub(crate) fn program_of(&self, unit: CompilationUnit, object: Object) -> Program {
         let root = Root {
             object,
             name: "exported".to_owned(),
@@ -65,11 +84,11 @@ impl ExportedProgram {
             missing: UncompiledFunctions::default(),
             extra_files: self.parts().model.extra_files.iter().map(|(n, b)| (n.clone(), b.clone())).collect(),
         };
-        Ok(Program::with_root(self.entry().session(), Arc::new(unit), root))
+        Program::with_root(self.entry().session(), Arc::new(unit), root)
     }
 
     /// Returns the tensors of the program by the modules that have them.
-    fn tree(&self) -> Result<Tree, Error> {
+    pub(crate) fn tree(&self) -> Result<Tree, Error> {
         let model = &self.parts().model;
         let mut tree = Tree::default();
         for (name, weight) in &model.state_dict {
@@ -91,8 +110,8 @@ impl ExportedProgram {
         Ok(tree)
     }
 
-    /// Returns the method `forward` of the module's class.
-    fn forward(&self, class: Type, unit: &CompilationUnit) -> Result<Function, Error> {
+    /// Returns the method `forward` of the module's class, with all nodes of the program in it.
+    pub(crate) fn forward(&self, class: Type, unit: &CompilationUnit) -> Result<Flat, Error> {
         let parts = self.parts();
         let mut graph = Graph::clone(self.graph());
         let root = graph.root();
@@ -125,7 +144,7 @@ impl ExportedProgram {
                 assert_equal(edit.at(At::before(first)), leaf, constant)?;
             }
         }
-        let mut state = State { receiver, class, unit, reads: IndexMap::default() };
+        let mut state = State::new(receiver, class, unit);
         for (input, &value) in parts.inputs.iter().zip(&old) {
             let mut edit = graph.edit();
             edit.at(At::before(first));
@@ -153,6 +172,7 @@ impl ExportedProgram {
             edit.call("aten::copy_", &[target.into(), value.into()]).map_err(inserted)?;
         }
         let result = pack(&mut edit, parts.spec.output(), &mut results.into_iter())?;
+        let reads = state.reads;
         (0..outputs.len()).for_each(|_| edit.remove_block_output(root, 0));
         old.iter().for_each(|_| edit.remove_block_input(root, 1));
         edit.add_output(result);
@@ -166,43 +186,54 @@ impl ExportedProgram {
             vararg: false,
             varret: false,
         };
-        Ok(Function { name, schema: Arc::new(schema), graph: Arc::new(graph) })
+        let function = Function { name, schema: Arc::new(schema), graph: Arc::new(graph) };
+        Ok(Flat { function, reads: reads.into_iter().map(|(path, (value, _))| (path, value)).collect() })
     }
 }
 
 impl Tree {
     /// Adds a tensor at a dotted path, unless it is there already.
-    fn add(&mut self, path: &str, tensor: &Tensor, kind: AttributeKind) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, path: &str, tensor: &Tensor, kind: AttributeKind) -> Result<(), Error> {
         let wrong = || unsupported(format!("the tensor name `{}`", path.escape_debug()));
+        let (module, name) = match path.rsplit_once('.') {
+            Some((module, name)) => (self.module(module).ok_or_else(wrong)?, name),
+            None => (self, path),
+        };
+        if !is_word(name) {
+            return Err(wrong());
+        }
+        match module.members.entry(name.to_owned()).or_insert_with(|| Member::Tensor(tensor.clone(), kind)) {
+            Member::Tensor(..) => Ok(()),
+            Member::Module(_) => Err(wrong()),
+        }
+    }
+
+    /// Returns the module at a dotted path, which is added with those above it if it is not there. `None` if the path cannot
+    /// be that of a module.
+    pub(crate) fn module(&mut self, path: &str) -> Option<&mut Tree> {
         let mut at = self;
-        let mut steps = path.split('.').peekable();
-        let mut depth = 0;
-        while let Some(step) = steps.next() {
-            depth += 1;
-            let is_word = !step.is_empty() && step.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_');
-            if !is_word || depth > MAX_DEPTH {
-                return Err(wrong());
-            }
-            if steps.peek().is_none() {
-                let member = at.members.entry(step.to_owned());
-                return match member.or_insert_with(|| Member::Tensor(tensor.clone(), kind)) {
-                    Member::Tensor(..) => Ok(()),
-                    Member::Module(_) => Err(wrong()),
-                };
+        for (depth, step) in path.split('.').enumerate() {
+            if !is_word(step) || depth + 1 >= MAX_DEPTH {
+                return None;
             }
             let inner = at.members.entry(step.to_owned());
             at = match inner.or_insert_with(|| Member::Module(Tree::default())) {
                 Member::Module(inner) => inner,
-                Member::Tensor(..) => return Err(wrong()),
+                Member::Tensor(..) => return None,
             };
         }
-        Err(wrong())
+        Some(at)
     }
 
-    /// Returns an object with these attributes, of a class of its own. `modules` counts submodules, whose classes are
-    /// numbered. The recursion is bounded by [`MAX_DEPTH`].
-    fn object(&self, unit: &mut CompilationUnit, name: &str, modules: &mut usize) -> Result<Object, Error> {
-        let ty = Type::class(Symbol::new(name), 0);
+    /// Returns an object with these attributes, of a class of its own that has the name that `names` gives for the module's path;
+    /// the path of this module itself is `path`. The recursion is bounded by [`MAX_DEPTH`].
+    pub(crate) fn object(
+        &self,
+        unit: &mut CompilationUnit,
+        path: &str,
+        names: &mut dyn FnMut(&str) -> String,
+    ) -> Result<Object, Error> {
+        let ty = Type::class(Symbol::new(&names(path)), 0);
         let mut class = Class::new(ty, true);
         let training =
             Attribute { name: Symbol::new("training"), ty: Type::BOOL, kind: AttributeKind::Plain };
@@ -212,9 +243,8 @@ impl Tree {
             let (value, ty, kind) = match member {
                 Member::Tensor(tensor, kind) => (IValue::Tensor(tensor.clone()), Type::TENSOR, *kind),
                 Member::Module(tree) => {
-                    let class = format!("__torch__.exported.Module{modules}");
-                    *modules += 1;
-                    let object = tree.object(unit, &class, modules)?;
+                    let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    let object = tree.object(unit, &path, names)?;
                     let ty = object.class();
                     (IValue::Object(object), ty, AttributeKind::Plain)
                 }
@@ -231,7 +261,7 @@ impl Tree {
 }
 
 /// Reads of the module's attributes, each once.
-struct State<'u> {
+pub(crate) struct State<'u> {
     receiver: ValueId,
     class: Type,
     unit: &'u CompilationUnit,
@@ -239,8 +269,13 @@ struct State<'u> {
 }
 
 impl State<'_> {
-    /// Returns the tensor at a dotted path.
-    fn read(&mut self, edit: &mut Editor<'_>, path: &str) -> Result<ValueId, Error> {
+    /// Reads attributes of a receiver of this class.
+    pub(crate) fn new(receiver: ValueId, class: Type, unit: &CompilationUnit) -> State<'_> {
+        State { receiver, class, unit, reads: IndexMap::default() }
+    }
+
+    /// Returns the tensor or module at a dotted path.
+    pub(crate) fn read(&mut self, edit: &mut Editor<'_>, path: &str) -> Result<ValueId, Error> {
         let (mut value, mut class) = (self.receiver, self.class);
         let mut end = 0;
         for step in path.split('.') {
@@ -264,7 +299,7 @@ impl State<'_> {
 }
 
 /// Returns the type of a structure whose leaves have these types.
-fn type_of(spec: &TreeSpec, leaf: &mut impl FnMut() -> Type) -> Result<Type, Error> {
+pub(crate) fn type_of(spec: &TreeSpec, leaf: &mut impl FnMut() -> Type) -> Result<Type, Error> {
     let mut all = |children: &[TreeSpec]| -> Result<Vec<Type>, Error> {
         children.iter().map(|child| type_of(child, leaf)).collect()
     };
@@ -292,7 +327,7 @@ fn one_type(types: &[Type], what: &str) -> Result<Type, Error> {
 }
 
 /// Inserts nodes that take a value apart, and appends its leaves.
-fn unpack(
+pub(crate) fn unpack(
     edit: &mut Editor<'_>,
     spec: &TreeSpec,
     value: ValueId,
@@ -329,7 +364,7 @@ fn unpack(
 }
 
 /// Inserts nodes that build a value from its leaves.
-fn pack(
+pub(crate) fn pack(
     edit: &mut Editor<'_>,
     spec: &TreeSpec,
     leaves: &mut impl Iterator<Item = ValueId>,
@@ -387,16 +422,21 @@ fn assert_equal(edit: &mut Editor<'_>, value: ValueId, constant: &IValue) -> Res
     Ok(())
 }
 
-fn is_name(text: &str) -> bool {
+/// Returns true for a text that may be the name of an attribute. It may begin with a digit, as those of sequences of modules.
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
+}
+
+pub(crate) fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_')
         && text != "self"
 }
 
-fn inserted(error: InsertError) -> Error {
+pub(crate) fn inserted(error: InsertError) -> Error {
     Error::new(Fault::Internal, "X0001", error.to_string())
 }
 
-fn unsupported(what: String) -> Error {
+pub(crate) fn unsupported(what: String) -> Error {
     Error::new(Fault::Unsupported, "E015", format!("{what} cannot be part of a TorchScript module"))
 }

@@ -626,11 +626,14 @@ impl Plan {
             });
             return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
-        for (tensor, role) in made.iter().zip(&roles) {
-            if let (Some(tensor), Some(Role::View(of))) = (tensor, role) {
-                tape::record_view(tensor, of);
-            }
+        let views = made.iter().zip(&roles).filter_map(|(tensor, role)| match (tensor, role) {
+            (Some(tensor), Some(Role::View(of))) => Some((tensor, of)),
+            _ => None,
+        });
+        if !views.clone().all(|(_, of)| tape::has_views_by_layout(of)) {
+            return Ok(Ran::Refused("a result is a view of a tensor whose elements share memory"));
         }
+        views.for_each(|(view, of)| tape::record_view(view, of));
         // The elements that the backward graph reads are those from before the writes.
         let before: Vec<Tensor> =
             written.iter().map(Tensor::clone_data).collect::<Result<_, _>>().map_err(of_tensor)?;

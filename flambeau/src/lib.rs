@@ -67,6 +67,8 @@ mod recording;
 mod save;
 mod session;
 pub mod trace;
+#[cfg(feature = "export")]
+mod unflatten;
 
 #[cfg(feature = "archive")]
 pub use archives::StateMismatch;

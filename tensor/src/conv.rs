@@ -4,14 +4,16 @@
 //! weights with the patches. If a patch is a single element, the input itself is the matrix of patches. Large products
 //! read the patches from padded channels ([`phases`]). For small products, and for types without a kernel for packed
 //! strips, patches are gathered ([`patches`]), a block of positions at a time. Depthwise convolutions ([`depthwise`])
-//! scale and add whole channels directly. A transposed convolution is a product with the transposed weights, whose results are
-//! scattered and added. f16 and bf16 are computed in f32.
+//! scale and add whole channels directly. A transposed convolution with stride 1 is a convolution with mirrored weights; with
+//! other strides it is a product with the transposed weights, whose results are scattered and added. f16 and bf16 are
+//! computed in f32.
 //!
 //! Threads share a batch of many images, the blocks of positions of a few images, or the product of one block
 //! ([`crate::threads`]).
 #![allow(unsafe_code, reason = "writes uninitialized memory of results")]
 
 mod depthwise;
+mod gradients;
 mod patches;
 mod phases;
 
@@ -27,6 +29,7 @@ use crate::tensor::Tensor;
 use crate::threads;
 use crate::thresholds::Threshold::{self, Length, Product};
 use depthwise::Depthwise;
+pub use gradients::weight_gradient;
 use patches::{PatchMatrix, inside};
 use phases::{PhasedChannels, Taps};
 
@@ -82,6 +85,24 @@ struct Geometry {
     /// The f16 or bf16 dtype to which every partial sum is rounded, in the cases in which PyTorch has no wider
     /// accumulator.
     rounded: Option<DType>,
+}
+
+impl Geometry {
+    /// Returns the padding with which a convolution with mirrored weights ([`mirrored`]) equals a transposed one of this
+    /// geometry; `None` if there is none.
+    fn mirrored_padding(&self) -> Option<[i64; 3]> {
+        let mut padding = [0; 3];
+        for (d, mirrored) in padding.iter_mut().enumerate() {
+            let reach = (self.dilation[d] as i64) * (self.kernel[d] as i64 - 1);
+            *mirrored = reach - self.padding[d];
+            // Rows of an output padding have no counterpart.
+            let positions = self.input[d] as i64 + 2 * *mirrored - reach;
+            if self.stride[d] != 1 || *mirrored < 0 || self.output[d] as i64 != positions {
+                return None;
+            }
+        }
+        (self.rounded.is_none() && volume(self.kernel) > 0).then_some(padding)
+    }
 }
 
 fn volume(sizes: [usize; 3]) -> usize {
@@ -311,6 +332,10 @@ fn run<T: Multiply>(
     transposed: bool,
 ) -> Result<Tensor> {
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
+    if let (true, Some(padding)) = (transposed, g.mirrored_padding()) {
+        let weight = mirrored::<T>(&weight, g)?;
+        return run::<T>(&input, &weight, bias, sizes, &Geometry { padding, ..*g }, false);
+    }
     let bias = bias.map(Tensor::contiguous).transpose()?;
     // The sizes of tensors without elements can be arbitrarily large.
     let empty = input.numel() == 0 || weight.numel() == 0;
@@ -362,6 +387,25 @@ fn run<T: Multiply>(
     // SAFETY: every group of every image is written completely: by a product for every position, or initialized before
     // additions.
     unsafe { access::make_with::<T>(sizes, &inputs, fill) }
+}
+
+/// Returns the weights of a transposed convolution with the elements of every kernel in reverse order, and with the channels
+/// of input and result exchanged.
+fn mirrored<T: Multiply>(weight: &Tensor, g: &Geometry) -> Result<Tensor> {
+    let kernel = volume(g.kernel);
+    let mut sizes = weight.sizes().to_vec();
+    (sizes[0], sizes[1]) = ((g.groups * g.results) as i64, g.channels as i64);
+    let fill = |out: &mut [MaybeUninit<T>], ins: &[access::Strided<'_, T>]| {
+        for (i, out) in out.chunks_exact_mut(kernel).enumerate() {
+            let (result, channel) = (i / g.channels, i % g.channels);
+            let (group, result) = (result / g.results, result % g.results);
+            let from = ((group * g.channels + channel) * g.results + result) * kernel;
+            let elements = ins[0].data()[from..][..kernel].iter().rev();
+            out.iter_mut().zip(elements).for_each(|(to, from)| _ = to.write(*from));
+        }
+    };
+    // SAFETY: the result consists of kernels, each of which is written.
+    unsafe { access::make_with::<T>(&sizes, &[weight], fill) }
 }
 
 /// Initializes results before anything is added: each channel's row with its bias, or with zeros.

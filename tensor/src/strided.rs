@@ -6,8 +6,8 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m256, _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_shuffle_ps, _mm256_storeu_ps, _mm256_unpackhi_ps,
-    _mm256_unpacklo_ps,
+    _mm256_loadu_ps, _mm256_permute2f128_ps, _mm256_setzero_ps, _mm256_shuffle_ps, _mm256_storeu_ps,
+    _mm256_unpackhi_ps, _mm256_unpacklo_ps,
 };
 
 use crate::matmul::{Matrix, MatrixMut};
@@ -127,24 +127,29 @@ unsafe fn transpose_square(from: *const f32, line: usize, to: *mut f32, row: usi
     const HIGH: i32 = 0x31;
     // SAFETY: the caller's contract; loads and stores are unaligned ones.
     unsafe {
-        let lines: [__m256; SQUARE] =
-            [0, 1, 2, 3, 4, 5, 6, 7].map(|i| _mm256_loadu_ps(from.wrapping_add(i * line)));
-        let fours = |i: usize| -> [__m256; 4] {
-            let [a, b, c, d] = [lines[i], lines[i + 1], lines[i + 2], lines[i + 3]];
+        // Loops instead of `map`: its closures are functions of their own in programs without link-time optimization.
+        let mut lines = [_mm256_setzero_ps(); SQUARE];
+        for (i, loaded) in lines.iter_mut().enumerate() {
+            *loaded = _mm256_loadu_ps(from.wrapping_add(i * line));
+        }
+        let mut fours = [[_mm256_setzero_ps(); 4]; 2];
+        for half in 0..2 {
+            let [a, b, c, d] =
+                [lines[half * 4], lines[half * 4 + 1], lines[half * 4 + 2], lines[half * 4 + 3]];
             let (low, high) = (
                 [_mm256_unpacklo_ps(a, b), _mm256_unpacklo_ps(c, d)],
                 [_mm256_unpackhi_ps(a, b), _mm256_unpackhi_ps(c, d)],
             );
-            [
+            fours[half] = [
                 _mm256_shuffle_ps::<FIRST>(low[0], low[1]),
                 _mm256_shuffle_ps::<SECOND>(low[0], low[1]),
                 _mm256_shuffle_ps::<FIRST>(high[0], high[1]),
                 _mm256_shuffle_ps::<SECOND>(high[0], high[1]),
-            ]
-        };
-        let (upper, lower) = (fours(0), fours(4));
+            ];
+        }
+        let [upper, lower] = fours;
         for k in 0..4 {
-            let [near, far] = [k, k + 4].map(|k| to.wrapping_add(k * row));
+            let (near, far) = (to.wrapping_add(k * row), to.wrapping_add((k + 4) * row));
             _mm256_storeu_ps(near, _mm256_permute2f128_ps::<LOW>(upper[k], lower[k]));
             _mm256_storeu_ps(far, _mm256_permute2f128_ps::<HIGH>(upper[k], lower[k]));
         }
@@ -176,7 +181,10 @@ unsafe fn transpose_square(from: *const f32, line: usize, to: *mut f32, row: usi
 unsafe fn transpose_lines<T: Copy, const N: usize>(from: *const T, line: usize, to: *mut T, row: usize) {
     // SAFETY: the caller's contract; an array has the alignment of its elements.
     unsafe {
-        let lines: [&[T; N]; LINES] = [0, 1, 2, 3].map(|k| &*from.add(k * line).cast());
+        let mut lines: [&[T; N]; LINES] = [&*from.cast(); LINES];
+        for (k, elements) in lines.iter_mut().enumerate() {
+            *elements = &*from.add(k * line).cast();
+        }
         let mut transposed = [[lines[0][0]; LINES]; N];
         for i in 0..N {
             for k in 0..LINES {

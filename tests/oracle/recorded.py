@@ -67,6 +67,8 @@ for leaf in ("row", "windows"):
     program(leaf, "return a.as_strided([3], [1]) * 2")
     program(leaf, "return a.as_strided([2, 2], [1, 1]) * a.as_strided([2, 2], [0, 1])")
     program(leaf, "return a.unbind(0)[1] * 2")
+    program(leaf, "return torch.tensor_split(a, [3, 3], 0)[0]")
+    program(leaf, "return a[1:, :2]")
     program(leaf, "return torch.broadcast_tensors([a, a])[0] * 2")
     program(leaf, "return torch.stack([a[0], a[2]]) * 2")
     program(leaf, "b = a.clone()", "b[1] *= 2", "return b[1] * b[0]")

@@ -90,6 +90,21 @@ fn no_step_is_quadratic() {
 }
 
 #[test]
+fn differentiation_is_not_quadratic() {
+    let session = Session::standard().unwrap();
+    let mut found = Vec::new();
+    // Deeply nested graphs are refused.
+    for form in Form::ALL.into_iter().filter(|form| *form != Form::Nested) {
+        let make = |nodes: usize| form.graph(session.registry(), nodes);
+        session.differentiate(&make(100), &[0]).unwrap_or_else(|why| panic!("{form:?}: {why:?}"));
+        found.extend(quadratic("differentiate", form, &make, &|graph| {
+            session.differentiate(&graph, &[0]).unwrap_or_else(|why| panic!("{form:?}: {why:?}"));
+        }));
+    }
+    assert!(found.is_empty(), "growth above {LIMIT}:\n{}", found.join("\n"));
+}
+
+#[test]
 fn a_quadratic_step_is_detected() {
     let session = Session::standard().unwrap();
     let make = |nodes: usize| Form::Straight.graph(session.registry(), nodes);

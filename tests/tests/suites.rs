@@ -65,6 +65,11 @@ fn decomposed_programs() {
 }
 
 #[test]
+fn exported_programs_as_modules() {
+    replay_with("exported", 96, &["--through-modules"]);
+}
+
+#[test]
 fn hostile_programs() {
     replay("bad", 193);
 }

@@ -44,6 +44,10 @@ pub(crate) struct Args {
     /// operators that write.
     #[arg(long, value_name = "TABLE")]
     decompose: Option<String>,
+    /// With an exported program as input and an archive as output: write one module with one method, not the modules that
+    /// the program was exported with.
+    #[arg(long)]
+    flat: bool,
     /// A file to add to the archive; one of the same name is replaced.
     #[arg(long, value_name = "NAME=FILE", conflicts_with = "state_dict")]
     extra: Vec<String>,
@@ -51,6 +55,9 @@ pub(crate) struct Args {
 
 /// The error for options of exported programs, if the output is of another kind.
 const REQUIRE_EXPORTED_OUTPUT: &str = "`--for` and `--decompose` require an exported program as output";
+
+/// The error for the option `--flat`, if no exported program becomes an archive.
+const FLAT_REQUIRES_ARCHIVE: &str = "`--flat` requires an exported program as input and an archive as output";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
@@ -66,6 +73,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     }
     if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {
         return convert_exported(&session, args, to_safetensors);
+    }
+    if args.flat {
+        return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
     }
     if is_pt2(&args.output) {
         return export(&session, args);
@@ -126,6 +136,9 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
     if !is_pt2(&args.output) && (args.version.is_some() || args.decompose.is_some()) {
         return Err(command_line_error(REQUIRE_EXPORTED_OUTPUT));
     }
+    if args.flat && (is_pt2(&args.output) || to_safetensors || args.state_dict) {
+        return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
+    }
     let program = session.load_exported(&args.input)?;
     if to_safetensors || args.state_dict {
         let weights = program.state_dict();
@@ -136,7 +149,8 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
         return Ok(written.map_err(Error::from)?);
     }
     if !is_pt2(&args.output) {
-        return Ok(program.to_module()?.save(&args.output)?);
+        let module = if args.flat { program.to_module()? } else { program.unflatten()? };
+        return Ok(module.save(&args.output)?);
     }
     Ok(decomposed(session, program, args.decompose.as_deref())?.save(&args.output, version)?)
 }

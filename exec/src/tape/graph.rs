@@ -9,7 +9,7 @@
 
 use super::history::{self, Edge, Node, NodeKind};
 use super::record::without_history;
-use super::view::NewView;
+use super::view::{self, NewView};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
 use flambeau_ir::value::{Generator, IValue};
@@ -119,7 +119,13 @@ pub fn record_graph(
     }
 }
 
-/// Registers a result as a view of a tensor that existed before the call: its gradient follows from the layouts.
+/// Whether the gradients of views of a tensor follow from the layouts: no two elements of its base share memory.
+pub fn has_views_by_layout(tensor: &Tensor) -> bool {
+    matches!(view::positions(tensor), Ok(None))
+}
+
+/// Registers a result as a view of a tensor that existed before the call: its gradient follows from the layouts
+/// ([`has_views_by_layout`]).
 pub fn record_view(view: &Tensor, of: &Tensor) {
     history::set_view(view, of, NewView::default());
 }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 pub use backward::{
     accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf, is_recorded,
 };
-pub use graph::{ArgSources, GraphDerivative, RecordedCall, record_graph, record_view};
+pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, record_graph, record_view};
 pub use history::WalkMode;
 pub(crate) use record::call;
 

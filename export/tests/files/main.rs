@@ -22,7 +22,7 @@ struct Recorded {
     program: &'static str,
 }
 
-const RECORDED: [Recorded; 4] = [
+const RECORDED: [Recorded; 6] = [
     Recorded {
         name: "layers",
         bytes: include_bytes!("../data/layers.pt2"),
@@ -34,6 +34,18 @@ const RECORDED: [Recorded; 4] = [
         bytes: include_bytes!("../data/layers_core.pt2"),
         graph: include_str!("../data/layers_core.graph.txt"),
         program: include_str!("../data/layers_core.program.txt"),
+    },
+    Recorded {
+        name: "modules",
+        bytes: include_bytes!("../data/modules.pt2"),
+        graph: include_str!("../data/modules.graph.txt"),
+        program: include_str!("../data/modules.program.txt"),
+    },
+    Recorded {
+        name: "modules_kept",
+        bytes: include_bytes!("../data/modules_kept.pt2"),
+        graph: include_str!("../data/modules_kept.graph.txt"),
+        program: include_str!("../data/modules_kept.program.txt"),
     },
     Recorded {
         name: "values",

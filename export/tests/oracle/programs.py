@@ -63,6 +63,35 @@ class Branches(nn.Module):
         return out, x.shape[0] * 2 + 1, (x.shape[0] + 1) // 2
 
 
+class Scaled(nn.Module):
+    """A module that is called twice, with nested arguments and results, and counts its calls."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x, *, options):
+        self.calls.add_(1)
+        return {"scaled": self.linear(x) * options["scale"], "x": x}
+
+
+class Modules(nn.Module):
+    """Modules below modules, a module without tensors, a tied weight, a call of a module of another one."""
+
+    def __init__(self):
+        super().__init__()
+        self.scaled = Scaled()
+        self.head = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Dropout(0.5))
+        self.head[0].weight = self.scaled.linear.weight
+        self.norm = nn.BatchNorm1d(3)
+
+    def forward(self, x):
+        first = self.scaled(x, options={"scale": x * 3})
+        second = self.scaled(first["scaled"], options={"scale": x * 2})
+        return self.head(self.norm(second["scaled"] + second["x"])), self.head[0](x)
+
+
 def programs():
     torch.manual_seed(0)
     batch = Dim("batch", min=2, max=64)
@@ -74,6 +103,13 @@ def programs():
     n = Dim("n", min=2)
     shapes = {"x": {0: n}, "y": {0: n}}
     yield "branches", export(Branches(), (torch.rand(6, 2), torch.rand(6, 2)), dynamic_shapes=shapes)
+    rows = {"x": {0: batch}}
+    for name, kept in (("modules", ()), ("modules_kept", ("scaled",))):
+        torch.manual_seed(1)
+        model = Modules().eval()
+        yield name, export(
+            model, (torch.rand(4, 3),), strict=False, dynamic_shapes=rows, preserve_module_call_signature=kept
+        )
 
 
 def without_paths(text):

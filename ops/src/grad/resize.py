@@ -38,6 +38,15 @@ def adaptive_avg_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
         weights.append(torch.adaptive_avg_pool1d(units, [grad.size(d)]).squeeze(0).t())
     return separable(grad, weights)
 
+def max_pool1d_body(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+def max_pool2d_body(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch._C._nn.max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+def max_pool3d_body(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
+    return torch._C._nn.max_pool3d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
 def planes_gradient(grad: Tensor, self: Tensor, indices: Tensor, n: int) -> Tensor:
     # Pooling saved the index of each element within its plane.
     if grad.numel() == 0:

@@ -1,14 +1,14 @@
 //! `convolution_backward`: the gradients of a convolution's operands, as an operator.
 //!
-//! Each gradient is a convolution. That of the input is the transposed convolution with the same weights. That of the
-//! weights uses the gradient as kernel, with batch and channels exchanged, and stride and dilation exchanged.
+//! The gradient of the input is the transposed convolution of the gradient with the same weights. That of the weights is a
+//! sum of products of gradient and patches.
 
 use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
-use flambeau_tensor::conv::{ConvSpec, convolution};
+use flambeau_tensor::conv::{ConvSpec, convolution, weight_gradient};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
 
 /// The operands: gradient of the result, input and weights, and the convolution's parameters.
@@ -44,33 +44,15 @@ impl Convolved<'_> {
         Ok(convolution(self.grad, self.weight, None, &spec)?)
     }
 
-    /// Returns the gradient of the weights, computed per group.
+    /// Returns the gradient of the weights.
     fn of_weight(&self) -> Result<Tensor, KernelError> {
-        let (read, kernel) = match self.spec.transposed {
+        // The roles of input and gradient are exchanged by transposition.
+        let (input, grad) = match self.spec.transposed {
             true => (self.grad, self.input),
             false => (self.input, self.grad),
         };
-        let groups = self.spec.groups;
-        let (inner, outer) = (read.sizes()[1] / groups, kernel.sizes()[1] / groups);
-        let spec = ConvSpec {
-            stride: self.spec.dilation.clone(),
-            dilation: self.spec.stride.clone(),
-            padding: self.spec.padding.clone(),
-            output_padding: vec![0; self.space()],
-            transposed: false,
-            groups: 1,
-        };
-        let out = Tensor::zeros(self.weight.sizes(), self.weight.dtype())?;
-        for group in 0..groups {
-            let read = read.narrow(1, group * inner, inner)?.transpose(0, 1)?;
-            let kernel = kernel.narrow(1, group * outer, outer)?.transpose(0, 1)?;
-            let mut part = convolution(&read, &kernel, None, &spec)?.transpose(0, 1)?;
-            for d in 2..part.rank() {
-                part = part.narrow(d as i64, 0, self.weight.sizes()[d])?;
-            }
-            out.narrow(0, group * outer, outer)?.copy_(&part)?;
-        }
-        Ok(out)
+        let spec = ConvSpec { transposed: false, output_padding: vec![0; self.space()], ..self.spec.clone() };
+        Ok(weight_gradient(input, grad, self.weight.sizes(), &spec)?)
     }
 
     /// Returns the gradient of the bias: sums over all dimensions but the channels.

@@ -1,4 +1,5 @@
 //! Products of matrices in slices, for convolutions.
+#![allow(unsafe_code, reason = "adds to elements that were written before")]
 
 use std::sync::Arc;
 
@@ -43,6 +44,33 @@ pub(crate) fn put_product<T: Multiply>(
         RightOperand::Packed(tiling, made) => {
             packed(tiling, [Operand::Strided(a), Operand::Packed(made)], to, &prepacked);
         }
+    }
+}
+
+/// A sum of products that is written to a matrix.
+pub(crate) struct ProductSum<'a, T> {
+    c: MatrixMut<'a, T>,
+    is_written: bool,
+}
+
+impl<'a, T: Multiply> ProductSum<'a, T> {
+    /// Makes a sum; the matrix is written with the first product.
+    pub(crate) fn new(c: MatrixMut<'a, T>) -> Self {
+        ProductSum { c, is_written: false }
+    }
+
+    /// Adds `a b`.
+    ///
+    /// # Panics
+    /// Panics if the sizes do not agree, or there is nothing to multiply.
+    pub(crate) fn add(&mut self, a: Matrix<'_, T>, b: Matrix<'_, T>) {
+        assert!(a.columns() > 0, "invariant: there is something to multiply");
+        let (m, n) = (self.c.rows(), self.c.columns());
+        let to = Target::fresh(self.c.part(0..m, 0..n), T::ONE);
+        // SAFETY: the first product wrote every element.
+        let to = if self.is_written { unsafe { to.accumulating() } } else { to };
+        product(Product::new(a, b, to), &PrepackedOperands::NONE);
+        self.is_written = true;
     }
 }
 

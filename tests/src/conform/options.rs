@@ -33,6 +33,7 @@ const THROUGH_FREEZE: &str = "--through-freeze";
 const THROUGH_EXPORT: &str = "--through-export";
 const THROUGH_PIPELINE: &str = "--through-pipeline";
 const THROUGH_DECOMPOSITIONS: &str = "--through-decompositions";
+const THROUGH_MODULES: &str = "--through-modules";
 const THROUGH_SAVE: &str = "--through-save";
 const EXECUTOR: &str = "--executor";
 const DEOPT: &str = "--deopt";
@@ -59,6 +60,8 @@ pub struct Variants {
     pub through_pipeline: Option<String>,
     /// Whether exported programs are decomposed to core ATen, written and read before they run.
     pub through_decompositions: bool,
+    /// Whether calls of exported programs without an expected error run the TorchScript modules that the programs become.
+    pub through_modules: bool,
     /// If set, the folder in which loaded archives are saved; the program is then loaded again from there.
     pub through_save: Option<PathBuf>,
     /// The mode of execution.
@@ -86,6 +89,7 @@ impl Variants {
         args.extend(self.through_freeze.then(|| THROUGH_FREEZE.into()));
         args.extend(self.through_export.then(|| THROUGH_EXPORT.into()));
         args.extend(self.through_decompositions.then(|| THROUGH_DECOMPOSITIONS.into()));
+        args.extend(self.through_modules.then(|| THROUGH_MODULES.into()));
         if let Some(pipeline) = &self.through_pipeline {
             args.extend([THROUGH_PIPELINE.into(), pipeline.into()]);
         }
@@ -112,6 +116,7 @@ impl Variants {
             gradient_graphs: has(GRAPHS),
             through_export: has(THROUGH_EXPORT),
             through_decompositions: has(THROUGH_DECOMPOSITIONS),
+            through_modules: has(THROUGH_MODULES),
             through_pipeline: value(THROUGH_PIPELINE).cloned(),
             through_save: value(THROUGH_SAVE).map(PathBuf::from),
             execution: value(EXECUTOR).and_then(|name| executor(name).ok()).unwrap_or_default(),
@@ -131,6 +136,7 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --through-freeze       freeze every module that is in eval mode, and run the frozen module
   --through-export       run exported programs of the called functions and modules, made with the arguments of the call
   --through-decompositions  decompose exported programs to core ATen, write and read them, and run the result
+  --through-modules      make modules with submodules of exported programs, save and load them, and run them
   --through-pipeline TEXT  apply a pipeline to the graphs of exported programs
   --through-save FOLDER  save every loaded archive in FOLDER, and run the saved one
   --executor NAME        reference, plain (default) or profiling, with one profiled run
@@ -169,6 +175,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             THROUGH_EXPORT => options.variants.through_export = true,
             THROUGH_PIPELINE => options.variants.through_pipeline = Some(value()?.clone()),
             THROUGH_DECOMPOSITIONS => options.variants.through_decompositions = true,
+            THROUGH_MODULES => options.variants.through_modules = true,
             THROUGH_FREEZE => options.variants.through_freeze = true,
             THROUGH_SAVE => options.variants.through_save = Some(value()?.into()),
             EXECUTOR => options.variants.execution = executor(value()?)?,

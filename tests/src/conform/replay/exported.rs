@@ -3,7 +3,9 @@
 use flambeau::export::FileVersion;
 use flambeau::export::model::InputSpec;
 use flambeau::json::{JsonError, read};
-use flambeau::{DecompositionTable, Error, Execution, ExportedProgram, Fault, IValue, Session, Type};
+use flambeau::{
+    DecompositionTable, Error, Execution, ExportedProgram, Fault, IValue, Program, Session, Type,
+};
 use serde_json::Value;
 
 use super::super::call::Call;
@@ -75,7 +77,14 @@ impl Replay {
         };
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
-        let result = program.call_on(&args, &kwargs, &mut host);
+        let module = match self.variants.through_modules && call.get("expected_error").is_none() {
+            true => self.module(program, call).map_err(|error| verdict_of(&error, "making a module"))?,
+            false => None,
+        };
+        let result = match module {
+            Some(module) => module.entry("forward").and_then(|f| f.call_on(&args, &kwargs, &mut host)),
+            None => program.call_on(&args, &kwargs, &mut host),
+        };
         let json = |value: &IValue| {
             flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
         };
@@ -84,6 +93,19 @@ impl Replay {
             Ok(result) => Ok(End::Returned { result: json(&result)?, after, ty: Type::ANY }),
             Err(error) => Ok(End::Failed(error, after)),
         }
+    }
+
+    /// Returns the module that a program becomes; `None` if TorchScript has no types for its arguments and results. It is saved and
+    /// loaded, unless the case looks at the buffers of the program, which only the module itself shares.
+    fn module(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<Option<Program>, Error> {
+        let module = match program.unflatten() {
+            Err(error) if error.fault == Fault::Unsupported => return Ok(None),
+            module => module?,
+        };
+        if call.case.get("buffers_after").is_some() {
+            return Ok(Some(module));
+        }
+        self.session.load_archive_bytes(&module.to_archive("module")?).map(Some)
     }
 
     /// Loads a hostile file, and calls the program if the case says so.
