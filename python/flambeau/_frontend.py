@@ -19,6 +19,7 @@ import re
 import textwrap
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -101,6 +102,8 @@ class Edits:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._edits: list[tuple[int, int, int, int, str]] = []
+        # Starts of replacements of whole statements.
+        self._statements: set[tuple[int, int]] = set()
 
     def replace(self, node: Any, text: str) -> None:
         self.replace_range((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
@@ -108,6 +111,11 @@ class Edits:
     def replace_range(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
         """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
         self._edits.append((*start, *end, text))
+
+    def replace_statement(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        """Replaces statements by one in one line; the other lines become empty."""
+        self._statements.add(start)
+        self.replace_range(start, end, text)
 
     def text(self, first: int, last: int) -> str:
         """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
@@ -120,7 +128,8 @@ class Edits:
             else:
                 # The lines between stay, empty: an escaped line break joins them.
                 for between in range(line, end_line):
-                    lines[between - 1] += b" \\"
+                    if (line, column) not in self._statements:
+                        lines[between - 1] += b" \\"
                     lines[between] = b""
                 lines[end_line - 1] = tail
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
@@ -148,7 +157,7 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> No
             returns = ""
     text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError('Cannot call @unused methods')"
     start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
-    edits.replace_range(start, end, text)
+    edits.replace_statement(start, end, text)
 
 
 def _typed_any(parameter: str) -> str:
@@ -556,6 +565,23 @@ class Texts:
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
         return name
 
+    def _compiled_function(self, function: Any, place: Place) -> str:
+        """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""
+        known = self.known(function)
+        if known is not None:
+            return known
+        try:
+            node = ast.parse(function.code).body[0]
+        except (SyntaxError, IndexError):
+            node = None
+        text = function.code
+        if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
+            raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
+        name = self.reserve(function.__name__, function)
+        text = text.replace(f"def {node.name}(", f"def {name}(", 1)
+        self.texts.append((text, f"<{name}>", 1))
+        return name
+
     def class_name(self, cls: type) -> str:
         """Adds a class, and returns its name in the program."""
         known = self.known(cls)
@@ -633,6 +659,10 @@ class Texts:
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
         if module in ("typing", "collections"):
             return path.rpartition(".")[2]
+        if value is warnings.warn:
+            return "warnings.warn"
+        if value is Ellipsis:
+            return "..."
         if module in ("flambeau.jit", "flambeau._markers") and hasattr(value, "__name__"):
             if not hasattr(value, "_python"):
                 return f"torch.jit.{value.__name__}"
@@ -641,6 +671,8 @@ class Texts:
         python: Any = getattr(value, "_python", None)
         if isinstance(python, types.FunctionType):
             return self.function(python)
+        if hasattr(value, "_function") and hasattr(value, "schema"):
+            return self._compiled_function(value, place)
         named = _path_in_torch(value, path, module)
         if named is not None:
             self._of_torch = self._of_torch or named.startswith("torch.")

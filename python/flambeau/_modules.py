@@ -36,8 +36,9 @@ def is_module(value: Any) -> bool:
 
 
 def _base_name(module: Any) -> str:
-    """Returns the name of the container class of PyTorch that a module is, or ``""``."""
-    for base in type(module).__mro__:
+    """Returns the name of the container class of PyTorch that a module is, or was compiled from, or ``""``."""
+    origin = vars(module).get("_origin")
+    for base in type(module if origin is None else origin).__mro__:
         if base.__module__ == "torch.nn.modules.container":
             return base.__name__
     return ""
@@ -183,15 +184,16 @@ class _Facts:
         for name, value in plain.items():
             if name in _OWN or name in self.values or name.startswith("_flambeau"):
                 continue
-            if self.native is not None and name in self.module._kinds and not isinstance(value, Attribute):
+            if self.native is not None and name in self.module._kinds and not hasattr(value, "type"):
                 # What the compiled module has now.
                 current = self.native.get(name)
                 value = value if isinstance(current, _native.ScriptObject) else current
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
                 self.functions[name] = value
                 continue
-            if isinstance(value, Attribute):
-                self._add(name, value.value, self.texts.type_text(value.type, place))
+            if isinstance(value, Attribute) or type(value).__module__.startswith("torch.jit") and hasattr(value, "type"):
+                held: Any = value
+                self._add(name, held.value, self.texts.type_text(held.type, place))
                 continue
             self._plain(name, value, hints.get(name), name in constant_names, place)
 
@@ -200,9 +202,14 @@ class _Facts:
 
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
+            text = None
             if hint is not None and hint is not typing.Final:
-                text = self.texts.type_text(hint, place)
-            else:
+                try:
+                    text = self.texts.type_text(hint, place)
+                except NotImplementedError:
+                    # The annotation is no type of programs, such as a tuple of any length; the value may have one.
+                    text = None
+            if text is None:
                 text = type_of_value(value, self._class_name)
         except (Unknown, NotImplementedError) as unknown:
             self.absent[name] = str(unknown)

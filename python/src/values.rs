@@ -133,6 +133,7 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             TypeKind::Bool => match object.cast::<PyBool>() {
                 Ok(b) => Ok(IValue::Bool(b.is_true())),
+                Err(_) if object.is_instance_of::<PyInt>() => Ok(IValue::Bool(object.is_truthy()?)),
                 Err(_) => object.extract().map(IValue::Bool).map_err(|_| Failure::Type),
             },
             TypeKind::Int => self.int(object),

@@ -105,11 +105,13 @@ def replace() -> None:
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)
 
-    # `FileCheck` takes graphs of PyTorch, or text.
+    # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
     run = FileCheck.run
 
-    def run_on_text(self: Any, test: Any, *more: Any) -> Any:
-        return run(self, test if isinstance(test, str) else str(test), *more)
+    def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
+        text = test if isinstance(test, str) else str(test)
+        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]), text)
+        return run(self, text, *more, **options)
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -312,7 +314,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("files", nargs="+", type=pathlib.Path)
     parser.add_argument("--select", action="append", default=[], help="run tests whose names contain this")
     parser.add_argument("--report", type=pathlib.Path, help="write all outcomes to this file")
-    parser.add_argument("--seconds", type=int, default=60, help="the bound of the time of a test")
+    parser.add_argument("--seconds", type=int, default=120, help="the bound of the time of a test")
     parser.add_argument("--verbose", action="store_true", help="print the whole error of each failure")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--skip", help=argparse.SUPPRESS)
@@ -323,8 +325,8 @@ def main(arguments: list[str]) -> int:
     found: list[dict[str, Any]] = []
     for path in options.files:
         found += run(path.resolve(), options.select, options.seconds, options.verbose)
-    if options.report is not None:
-        options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
+        if options.report is not None:
+            options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
     print(summary(found))
     return 0 if all(test["outcome"] not in ("failed", "crashed", "hung") for test in found) else 1
 
