@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import enum
 import inspect
 import math
@@ -344,6 +345,13 @@ class Rewriter(ast.NodeVisitor):
             self.visit(node.func)
             self.visit(node.args[0])
             kinds = node.args[1].elts if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
+            named = self._denoted(node.args[1]) if len(kinds) == 1 else _MISSING
+            if isinstance(named, tuple):
+                # A variable with several classes.
+                place = self.edits.source.place(node.args[1])
+                texts = [self.texts.type_text(kind, place) for kind in named]
+                self.edits.replace(node.args[1], f"({', '.join(texts)},)")
+                return
             for kind in kinds:
                 if not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
                     self.annotation(kind)
@@ -657,6 +665,9 @@ class Texts:
             if own_name in _BUILTINS or isinstance(value, type) and issubclass(value, BaseException):
                 return own_name
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
+        if value is collections.OrderedDict:
+            # Dictionaries of programs are ordered.
+            return "dict"
         if module in ("typing", "collections"):
             return path.rpartition(".")[2]
         if value is warnings.warn:

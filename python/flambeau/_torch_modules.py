@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from . import _native
+from . import _native, _ops
 from ._torch_autograd import call, own
 from .jit import ScriptFunction, ScriptModule
 
@@ -83,7 +83,9 @@ class Method(ScriptFunction):
     def owner(self) -> TorchModule:
         return self._owner
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _ops.trace is not None and _ops.trace.active:
+            return super().__call__(*args, **kwargs)
         held = self._owner._held()
         if torch.is_grad_enabled() and not _has_own(args):
             learned = [pair for pair in held if pair[1].requires_grad]
@@ -179,15 +181,22 @@ class TorchModule(_Module, ScriptModule):
         for module in self.modules():
             if not isinstance(module, TorchModule):
                 continue
-            for name in (*dict.keys(module._parameters), *dict.keys(module._buffers)):  # type: ignore[arg-type]
-                tensor = module._tensor(name)
-                if not isinstance(tensor, torch.Tensor) or id(tensor) in seen:
+            cells = module._cells
+            if not module.__dict__.get("_is_filled"):
+                for name in (*dict.keys(module._parameters), *dict.keys(module._buffers)):  # type: ignore[arg-type]
+                    module._tensor(name)
+                module.__dict__["_is_filled"] = True
+            for name, (native, tensor, address) in list(cells.items()):
+                if id(tensor) in seen:
                     continue
                 seen.add(id(tensor))
-                native, _, address = module._cells[name]
                 if tensor.data_ptr() != address or str(tensor.dtype)[6:] != str(native.dtype)[9:]:
+                    current = module._native.get(name)
+                    if not current.is_same(native):
+                        # The program assigned another tensor.
+                        continue
                     module._set_tensor(name, tensor)
-                    native = module._cells[name][0]
+                    native = cells[name][0]
                 elif native.requires_grad != tensor.requires_grad and tensor.is_leaf:
                     native.requires_grad = tensor.requires_grad
                 found.append((native, tensor))
@@ -229,7 +238,10 @@ class TorchModule(_Module, ScriptModule):
             if origin is None or name.startswith("__"):
                 raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}") from None
         member = getattr(type(origin), name, None)
-        if origin is self or isinstance(member, property):
+        if isinstance(member, property):
+            getter = f"__{name}_getter"
+            return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
+        if origin is self:
             return _Module.__getattr__(self, name)
         if isinstance(member, types.FunctionType):
             from ._markers import kind_of
@@ -251,6 +263,8 @@ class TorchModule(_Module, ScriptModule):
                 self._set_tensor(name, value)
             else:
                 self._native.set(name, value)
+        elif f"__{name}_setter" in self._native.methods():
+            self._method(f"__{name}_setter")(value)
         elif name in self._native.constants():
             raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{self._native.get(name)}'")
         else:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
-from .errors import CompileError, MisuseError
+from .errors import CompileError, MisuseError, UnsupportedError
 
 
 class TracerWarning(Warning):
@@ -450,6 +450,15 @@ def call_in_trace(trace: Trace, function: _native.Function, args: tuple[Any, ...
         result = function(*_detached(args), **_detached(kwargs))
     trace.inline_operands(function, operands, result, named)
     return result
+
+
+def by_position(function: Callable[..., Any], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns arguments that are given by name as arguments by position."""
+    bound = inspect.signature(function).bind(**named)
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise UnsupportedError(f"a trace takes no arguments that can be given by name only: {names}")
+    return bound.args
 
 
 def as_tuple(inputs: Any) -> tuple[Any, ...]:

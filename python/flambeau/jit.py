@@ -48,9 +48,6 @@ class ScriptFunction:
             from ._trace import call_in_trace
 
             return call_in_trace(_ops.trace, self._function, args, kwargs)
-        return self._run(args, kwargs)
-
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             return self._function(*args, **kwargs)
         except GradientRequired:
@@ -102,6 +99,11 @@ class ScriptFunction:
     def fallbacks(self) -> list[Fallback]:
         """The uses of objects that are left to Python: name, object, reason and position of each."""
         return list(self._fallbacks)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        import pickle
+
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self.schema}>"
@@ -446,17 +448,20 @@ def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
 
 def trace(
     func: Any,
-    example_inputs: Any,
+    example_inputs: Any = None,
     check_trace: bool = True,
     check_inputs: Iterable[Any] | None = None,
     check_tolerance: float = 1e-5,
     strict: bool = True,
+    example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Any:
     """Runs a function or a module on example arguments and compiles the operators that it calls.
 
     The trace has no control flow of Python: branches and loops are those that the example takes. Sizes of tensors are those of
     each call. Compiled functions that are called keep their control flow. Where a value leaves the trace, such as by ``int(x)``
     or ``if x``, a :class:`TracerWarning` names the line.
+
+    Example arguments are given by position or, as ``example_kwarg_inputs``, by name.
 
     With ``check_trace`` the function is traced again, also on ``check_inputs``, and the graphs and results are compared. With
     ``strict`` the result may not be a list or a dictionary, whose structure could depend on the arguments.
@@ -469,6 +474,8 @@ def trace(
     from . import _trace
     from ._modules import is_module
 
+    if example_kwarg_inputs is not None:
+        example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
     inputs = _trace.as_tuple(example_inputs)
     if is_module(func):
         methods = {"forward": inputs}

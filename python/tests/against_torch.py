@@ -12,7 +12,7 @@ and the next process continues behind it. The outcome of a test is one of
 - `passed`: all assertions held, and at least one replaced function was called;
 - `untouched`: all assertions held, but no replaced function was called, so the test says nothing about this package;
 - `internal`: the test failed, and its source uses parts of PyTorch's C++ library or of its fusers and executors
-  (`_INTERNAL` below), which this package does not have;
+  (`_INTERNAL` below), which this package does not have, or a helper passes an object of this package to that library;
 - `failed`, `crashed`, `hung`, `skipped`.
 
 The share passed is `passed` of `passed`, `failed`, `crashed` and `hung`. `--report` writes every outcome as JSON lines.
@@ -75,11 +75,9 @@ def replace() -> None:
     def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
         return jit.script(obj)
 
-    def trace(func: Any, example_inputs: Any = None, *args: Any, example_kwarg_inputs: Any = None, **options: Any) -> Any:
+    def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
         for private in ("optimize", "_force_outplace", "_module_class", "_compilation_unit", "_store_inputs"):
             options.pop(private, None)
-        if example_kwarg_inputs is not None:
-            raise flambeau.UnsupportedError("`trace` takes no arguments by name")
         return jit.trace(func, example_inputs, *args, **options)
 
     def trace_module(mod: Any, inputs: Any, *args: Any, **options: Any) -> Any:
@@ -137,7 +135,7 @@ def _reason(error: Any) -> str:
     while value.__cause__ is not None and not type(value).__module__.startswith("flambeau"):
         value = value.__cause__
     lines = [line.strip() for line in str(value).strip().splitlines() if line.strip()]
-    text = lines[-1] if lines and "Traceback of TorchScript" in lines[0] else "".join(lines[:1])
+    text = lines[-1] if lines and "TorchScript interpreter" in lines[0] else "".join(lines[:1])
     return f"{type(value).__name__}: {text[:160]}"
 
 
@@ -222,7 +220,9 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
                 result.outcome = "hung"
             if result.outcome == "passed" and Calls.count == before:
                 result.outcome = "untouched"
-            if result.outcome in ("failed", "hung") and _is_internal(case):
+            # A binding of PyTorch's library that refuses an object of this package.
+            refused = "incompatible function arguments. The following argument types" in result.text
+            if result.outcome in ("failed", "hung") and (refused or _is_internal(case)):
                 result.outcome = "internal"
             print(json.dumps({"test": name, "outcome": result.outcome, "reason": result.reason, "text": result.text}), file=out)
     print(json.dumps({"end": True}), file=out)
