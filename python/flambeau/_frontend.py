@@ -26,7 +26,7 @@ from typing import Any
 
 from . import _dtypes, _native
 from ._annotations import Unknown, annotation_text
-from ._markers import kind_of
+from ._markers import Future, kind_of
 from ._ops import Operator
 from ._values import device
 from .errors import UnsupportedError
@@ -428,8 +428,8 @@ class _Names(dict):  # type: ignore[type-arg]
         value = self._find(name)
         if value is _MISSING and name in _TYPING:
             return getattr(typing, name)
-        if value is _MISSING and name == "Tensor":
-            return _native.Tensor
+        if value is _MISSING and name in ("Tensor", "Future"):
+            return _native.Tensor if name == "Tensor" else Future
         if value is _MISSING:
             raise KeyError(name)
         return value

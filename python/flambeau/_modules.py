@@ -274,7 +274,7 @@ class _Facts:
             return []
         if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             return [(place_of(cls).line + 1, place_of(cls).file, self._sequential())]
-        if _base_name(self.module) in ("ModuleList", "ModuleDict", "ParameterList"):
+        if cls.__module__ == "torch.nn.modules.container":
             return []
         wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         done: dict[str, tuple[int, str, str]] = {}

@@ -32,12 +32,19 @@ class _Node(torch.autograd.Function):
         ctx.set_materialize_grads(False)
         ctx.leaves, ctx.outputs = compute()
         ctx.save_for_backward(*inputs)
-        return tuple(_native.to_torch(output) for output in ctx.outputs)
+        results = tuple(_native.to_torch(output) for output in ctx.outputs)
+        ctx.mark_non_differentiable(
+            *(result for output, result in zip(ctx.outputs, results, strict=True) if not output.requires_grad)
+        )
+        return results
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
         leaves = ctx.leaves
-        given = [(output, gradient) for output, gradient in zip(ctx.outputs, gradients, strict=True) if gradient is not None]
+        pairs = zip(ctx.outputs, gradients, strict=True)
+        given = [(output, gradient) for output, gradient in pairs if gradient is not None and output.requires_grad]
+        if not given:
+            return (None, *(None for _ in leaves))
         outputs, seeds = [output for output, _ in given], [gradient for _, gradient in given]
         wanted = [i for i, leaf in enumerate(leaves) if leaf.requires_grad]
         held = [leaves[i] for i in wanted]

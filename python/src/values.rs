@@ -16,7 +16,7 @@ use flambeau::{Error, IValue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple, PyType};
 
 use crate::dlpack;
 use crate::errors::{misuse, raise};
@@ -273,8 +273,12 @@ impl<'a, 'py> Call<'a, 'py> {
         if let Ok(list) = object.cast::<PyList>() {
             return list.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect();
         }
-        let tuple = object.cast::<PyTuple>().map_err(|_| Failure::Type)?;
-        tuple.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect()
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return tuple.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect();
+        }
+        let range = object.cast::<PyRange>().map_err(|_| Failure::Type)?;
+        let items = range.try_iter()?.enumerate();
+        items.map(|(i, item)| self.value(&item?, ty(i), depth + 1)).collect()
     }
 
     fn dict(&mut self, object: &Bound<'py, PyAny>, key: Type, value: Type, depth: usize) -> Converted {

@@ -31,9 +31,9 @@ import os
 import pathlib
 import re
 import signal
-import subprocess
 import sys
 import threading
+import traceback
 import unittest
 from collections.abc import Iterator
 from typing import Any
@@ -120,6 +120,18 @@ def replace() -> None:
     jit_utils.JitTestCase.setHooks = lambda self: None
     jit_utils.JitTestCase.clearHooks = lambda self: None
 
+    def contains(self: Any, graph: Any, kind: str, consider_subgraphs: bool = False) -> None:
+        self.assertTrue(any(node.kind == kind for node in graph.nodes(nested=True)), str(graph))
+
+    def contains_exactly(
+        self: Any, graph: Any, kind: str, num_kind_nodes: int, consider_subgraphs: bool = False
+    ) -> None:
+        self.assertEqual(sum(node.kind == kind for node in graph.nodes(nested=True)), num_kind_nodes, str(graph))
+
+    # In PyTorch, nodes have methods where ours have properties.
+    jit_utils.JitTestCase.assertGraphContains = contains
+    jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
+
 
 def _cases(suite: Any) -> Iterator[Any]:
     for part in suite:
@@ -184,7 +196,6 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     out = os.fdopen(os.dup(1), "w", buffering=1)
     # What tests print is not part of the report.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    replace()
     sys.path.insert(0, str(path.parent.parent))
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
@@ -203,6 +214,8 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
         if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (path.stem, "__main__")
     ]  # fmt: skip
     for cls in own:
+        if not cls.__dict__.get("__unittest_skip__"):
+            cls.setUpClass()
         for case in _cases(unittest.defaultTestLoader.loadTestsFromTestCase(cls)):
             name = f"{cls.__name__}.{case._testMethodName}"
             if name in skip or select and not any(part in name for part in select):
@@ -228,6 +241,34 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     print(json.dumps({"end": True}), file=out)
 
 
+class Worker:
+    """A process that runs the tests of a file: a copy of this one, in which PyTorch is imported already."""
+
+    def __init__(self, path: pathlib.Path, skip: set[str], select: list[str], seconds: int) -> None:
+        (out, to_out), (error, to_error) = os.pipe(), os.pipe()
+        sys.stdout.flush()
+        self.id = os.fork()
+        if self.id == 0:
+            try:
+                os.dup2(to_out, 1)
+                os.dup2(to_error, 2)
+                work(path, skip, select, seconds)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+        os.close(to_out)
+        os.close(to_error)
+        self.stdout, self.stderr = os.fdopen(out), os.fdopen(error, errors="replace")
+
+    def kill(self) -> None:
+        os.kill(self.id, signal.SIGKILL)
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+
+
 def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> list[dict[str, Any]]:
     """Runs a file in worker processes, and returns the outcomes of its tests. Prints those that did not pass at once."""
     found: list[dict[str, Any]] = []
@@ -241,15 +282,7 @@ def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> l
 
     done: set[str] = set()
     while True:
-        command = [sys.executable, __file__, "--worker", str(path), "--seconds", str(seconds), "--skip", "-"]
-        for name in select:
-            command += ["--select", name]
-        worker = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace"
-        )
-        assert worker.stdin is not None and worker.stdout is not None and worker.stderr is not None
-        worker.stdin.write("\n".join(done))
-        worker.stdin.close()
+        worker = Worker(path, done, select, seconds)
         running, ended = None, False
 
         killer: threading.Timer | None = None
@@ -316,12 +349,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--report", type=pathlib.Path, help="write all outcomes to this file")
     parser.add_argument("--seconds", type=int, default=120, help="the bound of the time of a test")
     parser.add_argument("--verbose", action="store_true", help="print the whole error of each failure")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--skip", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.worker:
-        work(options.files[0].resolve(), set(sys.stdin.read().split("\n")), options.select, options.seconds)
-        return 0
+    # Not a part of the reasons of failures.
+    os.environ["PYTORCH_PRINT_REPRO_ON_FAILURE"] = "0"
+    replace()
     found: list[dict[str, Any]] = []
     for path in options.files:
         found += run(path.resolve(), options.select, options.seconds, options.verbose)

@@ -288,3 +288,86 @@ def test_hooks_are_compiled():
     module = jit.script(outer)
     assert module(x).tolist() == outer(x).tolist() == [54, 54]
     assert module[0](x).tolist() == inner(x).tolist() and jit.script(inner)(x).tolist() == inner(x).tolist()
+
+
+def test_methods_have_the_names_of_their_own_closures():
+    def one():
+        return 1
+
+    def two():
+        return 2
+
+    class Both:
+        def __init__(self):
+            self.a = one()
+
+        @property
+        def b(self):
+            return two()
+
+    @jit.script
+    def f():
+        x = Both()
+        return x.a + x.b
+
+    assert f() == 3
+
+
+def test_unused_functions_and_types_in_comments():
+    class Meta:
+        def __init__(self, a: int):
+            self.a = a
+
+        @torch.jit.unused
+        def anything(self, *args, **kwargs):
+            return 1
+
+        def first(self, others: List["Meta"]) -> "Meta":
+            return others[0]
+
+    @torch.jit.unused
+    def unused(
+        x,
+        *args,
+    ):
+        return open(x)
+
+    @jit.script
+    def f(a: int):
+        made = []  # type: List[Meta]
+        made.append(Meta(a))
+        if a > 3:
+            unused(a)
+        return made[0].first(made).a
+
+    assert f(3) == 3
+    with pytest.raises(flambeau.RuntimeError, match="interpreter[^$]*Cannot call @unused"):
+        f(4)
+
+
+def test_attributes_of_other_classes():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.point = Point(3)
+            self.typed = torch.jit.Attribute([], List[int])
+
+        def forward(self, x):
+            self.point.x += 1
+            return x + self.point.x + len(self.typed)
+
+    module = jit.script(Holder())
+    assert module(torch.zeros(1)).item() == 4 and module(torch.zeros(1)).item() == 5
+    assert type(module.point) is Point and module.point.x == 5
+
+
+def test_traces_are_called_by_functions():
+    traced = jit.trace(lambda x: x * 2 + 1, (torch.ones(2),))
+
+    @jit.script
+    def f(x):
+        return traced(x) + traced(x)
+
+    assert f(torch.ones(2)).tolist() == [6, 6]
+    by_name = jit.trace(lambda x, y: x - y, example_kwarg_inputs={"y": torch.ones(1), "x": torch.ones(1)})
+    assert by_name(torch.tensor([3.0]), torch.tensor([1.0])).item() == 2

@@ -71,3 +71,21 @@ def test_modules_are_trained_by_optimizers_of_pytorch():
         with torch.no_grad():
             found.append((loss.detach(), module(x)))
     assert torch.allclose(found[0][0], found[1][0], atol=1e-6) and torch.allclose(found[0][1], found[1][1], atol=1e-5)
+
+
+def total(x, y):
+    return x + y
+
+
+def test_second_gradients_that_are_zero():
+    compiled, found = jit.script(total), []
+    for function in (total, compiled):
+        x, y = arguments()
+        out = function(x, y).sum() ** 2
+        first = torch.autograd.grad(out, (x, y), create_graph=True)
+        found.append((*first, *torch.autograd.grad(sum(g.sum() for g in first) * out, (x, y))))
+        linear = function(x, y).sum()
+        (gradient,) = torch.autograd.grad(linear, x, create_graph=True)
+        (second,) = torch.autograd.grad((gradient.sum() * linear), x)
+        found[-1] += (gradient, second)
+    assert all(torch.allclose(ours, theirs, atol=1e-5) for ours, theirs in zip(*found, strict=True))
