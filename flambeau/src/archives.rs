@@ -9,9 +9,10 @@ use flambeau_archive::{
     ArchiveError, LoadError, LoadOptions, LoadedModule, UncompiledFunctions, Weights, call_with_hooks,
 };
 use flambeau_exec::vm::Arguments;
-use flambeau_ir::module::AttributeKind;
+use flambeau_ir::module::{Attribute, AttributeKind, Class, Function};
+use flambeau_ir::schema::Argument;
 use flambeau_ir::value::Object;
-use flambeau_ir::{CompilationUnit, Fault, IValue, Symbol};
+use flambeau_ir::{CompilationUnit, Fault, Graph, IValue, Symbol, Type};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -114,6 +115,49 @@ impl Program {
         let version = self.archive_version().unwrap_or_default();
         let call = call_with_hooks(&unit, self.session.registry(), object.class())?.map(Arc::new);
         let root = Root { object, name, version, call, missing: UncompiledFunctions::default(), extra_files };
+        Ok(Program::with_root(&self.session, Arc::new(unit), root))
+    }
+
+    /// Returns the function that calls a module of a class with its hooks, `None` for a class without hooks.
+    pub(crate) fn call_between_hooks(&self, class: Type) -> Result<Option<Arc<Function>>, Error> {
+        Ok(call_with_hooks(self.unit(), self.session.registry(), class)?.map(Arc::new))
+    }
+
+    /// Returns a program whose module has one method, `forward`, which is a function of this program, as PyTorch saves
+    /// functions.
+    ///
+    /// # Errors
+    /// As [`Program::entry`], and `X0003` for a method.
+    pub fn function_as_module(&self, name: &str) -> Result<Program, Error> {
+        let entry = self.entry(name)?;
+        if self.module().is_some() {
+            return Err(Error::misuse(format!("`{name}` is a method, not a function")));
+        }
+        let ty = Type::class(Symbol::new("__torch__.PlaceholderModule"), 0);
+        let (training, forward) = (Symbol::new("training"), Symbol::new("forward"));
+        let mut class = Class::new(ty, true);
+        class.attributes.push(Attribute { name: training, ty: Type::BOOL, kind: AttributeKind::Plain });
+        let qualified = Symbol::new("__torch__.PlaceholderModule.forward");
+        class.methods.insert(forward, qualified);
+        let mut graph = Graph::clone(entry.graph());
+        let root = graph.root();
+        let receiver = graph.edit().insert_block_input(root, 0, ty);
+        graph.edit().set_name(receiver, "self");
+        let mut schema = entry.schema().clone();
+        schema.name = qualified;
+        schema.args.insert(0, Argument::new(Symbol::new("self"), ty));
+        let mut unit = CompilationUnit::clone(self.unit());
+        unit.define_class(class);
+        unit.define_function(Function { name: qualified, schema: Arc::new(schema), graph: Arc::new(graph) });
+        let object = Object::new(ty, vec![IValue::Bool(true)]);
+        let root = Root {
+            object,
+            name: "PlaceholderModule".to_owned(),
+            version: 0,
+            call: None,
+            missing: UncompiledFunctions::default(),
+            extra_files: Vec::new(),
+        };
         Ok(Program::with_root(&self.session, Arc::new(unit), root))
     }
 

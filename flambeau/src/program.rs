@@ -98,14 +98,19 @@ impl Program {
     /// Returns the program with an object of one of its module classes as its module, under the given archive name.
     ///
     /// # Errors
-    /// `X0003` if the class of the object is no module class of the program, or the object has another number of slots.
+    /// `X0003` if the class of the object is no module class of the program, or the object has another number of slots;
+    /// `A0045` if the hooks of the class do not match `forward`.
     pub fn with_module(&self, object: Object, name: &str) -> Result<Program, Error> {
         let class = self.unit.class(object.class()).filter(|class| class.is_module);
         if class.is_none_or(|class| class.attributes.len() != object.read().len()) {
             return Err(Error::misuse("the object is no module of the program"));
         }
         let (missing, extra_files) = (IndexMap::default(), Vec::new());
-        let root = Root { object, name: name.to_owned(), version: 0, call: None, missing, extra_files };
+        #[cfg(feature = "archive")]
+        let call = self.call_between_hooks(object.class())?;
+        #[cfg(not(feature = "archive"))]
+        let call = None;
+        let root = Root { object, name: name.to_owned(), version: 0, call, missing, extra_files };
         Ok(Program { module: Some(Arc::new(root)), ..self.clone() })
     }
 

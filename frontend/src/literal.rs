@@ -46,7 +46,7 @@ fn integer(digits: &str, radix: u32, text: &str) -> Result<Leaf, String> {
     match i64::from_str_radix(digits, radix) {
         Ok(v) => Ok(Leaf::Int(v)),
         Err(e) if matches!(e.kind(), std::num::IntErrorKind::PosOverflow) => {
-            Err(format!("integer literal `{text}` does not fit in 64 bits"))
+            Err(format!("integer literal `{text}` is out of range of 64 bits"))
         }
         Err(_) => Err(format!("`{text}` is not a number")),
     }

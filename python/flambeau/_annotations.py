@@ -22,14 +22,20 @@ class Unknown(Exception):
     """The object is no type of programs."""
 
 
-def annotation_text(annotation: Any, name_of_class: typing.Callable[[type], str]) -> str:
-    """Returns the text of an annotation; classes of the user get the names that ``name_of_class`` gives them.
+def annotation_text(
+    annotation: Any, name_of_class: typing.Callable[[type], str], forward: typing.Callable[[str], Any] | None = None
+) -> str:
+    """Returns the text of an annotation; classes of the user get the names that ``name_of_class`` gives them, and ``forward``
+    evaluates references that are texts.
 
     Raises:
         Unknown: the annotation has no counterpart.
     """
     if annotation is tuple:
         raise Unknown("`tuple` without the types of its elements")
+    if isinstance(annotation, (str, typing.ForwardRef)) and forward is not None:
+        text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
+        return annotation_text(forward(text), name_of_class, forward)
     try:
         plain = _PLAIN.get(annotation)
     except TypeError:
@@ -43,7 +49,7 @@ def annotation_text(annotation: Any, name_of_class: typing.Callable[[type], str]
     args = typing.get_args(annotation)
 
     def inner(part: Any) -> str:
-        return annotation_text(part, name_of_class)
+        return annotation_text(part, name_of_class, forward)
 
     if origin in _GENERIC:
         if origin is tuple and args == ((),):
@@ -107,6 +113,8 @@ def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> st
     import enum
 
     if isinstance(value, enum.Enum):
+        return name_of_class(kind)
+    if kind.__module__ != "builtins" and "__dict__" in dir(kind) and not callable(value):
         return name_of_class(kind)
     raise Unknown(f"a value of type `{kind.__name__}`")
 

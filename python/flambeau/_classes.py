@@ -62,12 +62,21 @@ def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
     return name
 
 
-def _scope(cls: type) -> Callable[[str], Any]:
-    """Returns the look-up of names in the body of a class."""
-    for member in vars(cls).values():
-        if isinstance(member, types.FunctionType) and member.__module__ == cls.__module__:
-            inner = scope_of(member)
-            return lambda name: cls if name == cls.__name__ else inner(name)
+def _scope(cls: type, method: types.FunctionType | None = None) -> Callable[[str], Any]:
+    """Returns the look-up of names in the body of a class, or in one of its methods."""
+    functions = [method, *map(_function_of, vars(cls).values())]
+    own = [f for f in functions if f is not None and f.__module__ == cls.__module__]
+    if own:
+        # A function knows the variables of enclosing functions that it uses itself.
+        scopes = [scope_of(function) for function in own]
+
+        def find(name: str) -> Any:
+            if name == cls.__name__:
+                return cls
+            found = (scope(name) for scope in scopes)
+            return next((value for value in found if value is not _MISSING), _MISSING)
+
+        return find
     module = vars(sys.modules.get(cls.__module__, types))
     return lambda name: cls if name == cls.__name__ else module.get(name, getattr(types, name, _MISSING))
 
@@ -88,7 +97,9 @@ def _plain(texts: Texts, cls: type) -> str:
     is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
     bases = [base for base in cls.__bases__ if base is not object]
     if bases and not is_interface:
-        raise source.place(node).error(f"a class that derives from `{bases[0].__name__}` is not supported")
+        raise source.place(node).error(
+            f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
+        )
     name = texts.reserve(cls.__name__, cls)
     edits = Edits(source)
     rewriter = Rewriter(texts, edits, _scope(cls))
@@ -97,8 +108,13 @@ def _plain(texts: Texts, cls: type) -> str:
             rewriter.annotation(statement.annotation)
         elif isinstance(statement, ast.FunctionDef):
             function = _function_of(vars(cls).get(statement.name))
+            rewriter.find = _scope(cls, function)
+            for decorator in statement.decorator_list:
+                if not _has_meaning(decorator):
+                    # A mark of Python, with its `@` and its line.
+                    edits.replace_range((decorator.lineno, decorator.col_offset - 1), _end(decorator), "")
             if kind_of(function) == "unused":
-                raise_instead(edits, statement)
+                raise_instead(edits, statement, rewriter)
             elif kind_of(function) == "ignore":
                 edits.replace_range((statement.lineno, statement.col_offset), _end(statement), "pass")
             else:
@@ -116,6 +132,12 @@ def _plain(texts: Texts, cls: type) -> str:
         text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
     texts.add(cls, text, source.file, source.first + node.lineno - 1)
     return name
+
+
+def _has_meaning(decorator: ast.expr) -> bool:
+    """Returns whether a decorator of a method is one that programs have."""
+    text = ast.unparse(decorator)
+    return text in ("property", "staticmethod") or text.endswith(".setter")
 
 
 def _end(node: Any) -> tuple[int, int]:

@@ -12,22 +12,29 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections
 import enum
 import inspect
 import math
+import re
 import textwrap
 import types
+import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 from . import _dtypes, _native
 from ._annotations import Unknown, annotation_text
-from ._markers import kind_of
+from ._markers import Future, kind_of
 from ._ops import Operator
 from ._values import device
 from .errors import UnsupportedError
 
 _MISSING = object()
+
+_TYPING = frozenset({"Any", "Dict", "List", "Optional", "Tuple", "Union"})
+"""Types that annotations may name without an import."""
 
 _BUILTINS = frozenset({
     "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
@@ -67,11 +74,21 @@ class Source:
         text = textwrap.dedent("".join(lines))
         self.first = max(first, 1)
         self.lines = text.splitlines()
-        tree = ast.parse(text)
-        node = tree.body[0]
+        try:
+            node = ast.parse(text).body[0]
+        except SyntaxError:
+            # A lambda within another statement, whose first line alone is no statement.
+            raise self.place(None).error("only functions that `def` defines can be compiled") from None
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             raise self.place(node).error("only functions that `def` defines can be compiled")
         self.node = node
+
+    @staticmethod
+    def of_text(text: str, name: str, node: Any) -> Source:
+        """Returns a definition in a text that is no file."""
+        source = object.__new__(Source)
+        source.file, source.first, source.lines, source.node = name, 1, text.splitlines(), node
+        return source
 
     def place(self, node: Any) -> Place:
         line = getattr(node, "lineno", 1)
@@ -86,6 +103,8 @@ class Edits:
     def __init__(self, source: Source) -> None:
         self.source = source
         self._edits: list[tuple[int, int, int, int, str]] = []
+        # Starts of replacements of whole statements.
+        self._statements: set[tuple[int, int]] = set()
 
     def replace(self, node: Any, text: str) -> None:
         self.replace_range((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
@@ -93,6 +112,11 @@ class Edits:
     def replace_range(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
         """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
         self._edits.append((*start, *end, text))
+
+    def replace_statement(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+        """Replaces statements by one in one line; the other lines become empty."""
+        self._statements.add(start)
+        self.replace_range(start, end, text)
 
     def text(self, first: int, last: int) -> str:
         """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
@@ -105,18 +129,41 @@ class Edits:
             else:
                 # The lines between stay, empty: an escaped line break joins them.
                 for between in range(line, end_line):
-                    lines[between - 1] += b" \\"
+                    if (line, column) not in self._statements:
+                        lines[between - 1] += b" \\"
                     lines[between] = b""
                 lines[end_line - 1] = tail
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
 
 
-def raise_instead(edits: Edits, node: ast.FunctionDef) -> None:
-    """Replaces the body of a function that is marked as unused."""
-    first, last = node.body[0], node.body[-1]
-    text = "raise RuntimeError('Cannot call @unused methods')"
-    start, end = (first.lineno, first.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
-    edits.replace_range(start, end, text)
+def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> None:
+    """Replaces the body of a function that is marked as unused, and its parameters, which are of any type."""
+    last = node.body[-1]
+    args = node.args
+    plain = [*args.posonlyargs, *args.args]
+    if args.vararg is not None or args.kwarg is not None or args.kwonlyargs or args.defaults:
+        # Only what a call in a program can pass.
+        defaults = [None] * (len(plain) - len(args.defaults)) + [ast.unparse(value) for value in args.defaults]
+        names = [arg.arg if value is None else f"{arg.arg}={value}" for arg, value in zip(plain, defaults, strict=True)]
+        for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+            names.append(arg.arg if default is None else f"{arg.arg}={ast.unparse(default)}")
+    else:
+        names = [arg.arg for arg in plain]
+    typed = [name if name == "self" else _typed_any(name) for name in names]
+    returns = ""
+    if node.returns is not None:
+        try:
+            returns = f" -> {rewriter._type(ast.unparse(node.returns), edits.source.place(node))}"
+        except Exception:  # A type that programs do not have.
+            returns = ""
+    text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError('Cannot call @unused methods')"
+    start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
+    edits.replace_statement(start, end, text)
+
+
+def _typed_any(parameter: str) -> str:
+    name, equals, default = parameter.partition("=")
+    return f"{name}: Any{' = ' if equals else ''}{default}"
 
 
 def _bound_names(node: ast.AST) -> set[str]:
@@ -154,20 +201,31 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
     return find
 
 
+_TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
+_SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
+
+
 class Rewriter(ast.NodeVisitor):
     """Replaces the free names of one function."""
 
-    def __init__(self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None) -> None:
+    def __init__(
+        self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None, text: bool = False
+    ) -> None:
         self.texts = texts
         self.edits = edits
         self.find = find
+        # Whether annotations that Python cannot evaluate are left to the compiler.
+        self.text = text
         # The meaning of an attribute of `self` that is no attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
+        # Lines whose comments are replaced.
+        self.commented: set[int] = set()
 
     def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites a definition with its annotations and defaults."""
         outer = self.bound
+        self.comments(node)
         self.bound = outer | _bound_names(node)
         args = node.args
         for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
@@ -195,12 +253,62 @@ class Rewriter(ast.NodeVisitor):
         """Replaces an annotation by the text of the type that it denotes."""
         expression = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
         place = self.edits.source.place(node)
+        head = node.value if isinstance(node, ast.Subscript) else node
+        if ast.unparse(head).rpartition(".")[2].startswith("BroadcastingList"):
+            # In Python these are no types: PyTorch finds them by their names.
+            if not isinstance(head, ast.Name):
+                self.edits.replace(head, ast.unparse(head).rpartition(".")[2])
+            return
         try:
-            text = expression if expression is not None else ast.unparse(node)
-            value = eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+            text = self._type(expression if expression is not None else ast.unparse(node), place)
         except Exception as error:
+            if self.text:
+                return
+            if isinstance(error, UnsupportedError):
+                raise
             raise place.error(f"the annotation cannot be evaluated: {error}") from None
-        self.edits.replace(node, self.texts.type_text(value, place))
+        self.edits.replace(node, text)
+
+    def _type(self, expression: str, place: Place) -> str:
+        """Returns the text of the type that an expression denotes."""
+
+        def forward(text: str) -> Any:
+            return eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+
+        return self.texts.type_text(forward(expression), place, forward)
+
+    def comments(self, node: ast.FunctionDef) -> None:
+        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables."""
+        lines = self.edits.source.lines
+        last = node.end_lineno or len(lines)
+        for number in range(node.lineno, last + 1):
+            found = _TYPE_COMMENT.search(lines[number - 1])
+            if found is None or found[1].startswith("ignore") or number in self.commented:
+                continue
+            self.commented.add(number)
+            comment = found[1].rstrip()
+            signature = _SIGNATURE.fullmatch(comment)
+            place = Place(self.edits.source.file, self.edits.source.first + number - 1, found.start() + 1, lines[number - 1])
+            try:
+                if signature is not None:
+                    args = ast.parse(f"({signature[1]},)" if signature[1].strip() else "()", mode="eval").body
+                    types = [self._comment(ast.unparse(part), place) for part in args.elts]  # type: ignore[attr-defined]
+                    text = f"({', '.join(types)}) -> {self._comment(signature[2], place)}"
+                elif comment.startswith("("):
+                    # A signature in several lines.
+                    continue
+                else:
+                    text = self._comment(comment, place)
+            except Exception:  # The compiler reports what is wrong with the comment.
+                continue
+            if text != comment:
+                start = len(lines[number - 1][: found.start(1)].encode())
+                self.edits.replace_range((number, start), (number, start + len(comment.encode())), text)
+
+    def _comment(self, expression: str, place: Place) -> str:
+        if "BroadcastingList" in expression:
+            return expression
+        return self._type(expression.strip(), place)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.function(node, None)
@@ -237,6 +345,13 @@ class Rewriter(ast.NodeVisitor):
             self.visit(node.func)
             self.visit(node.args[0])
             kinds = node.args[1].elts if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
+            named = self._denoted(node.args[1]) if len(kinds) == 1 else _MISSING
+            if isinstance(named, tuple):
+                # A variable with several classes.
+                place = self.edits.source.place(node.args[1])
+                texts = [self.texts.type_text(kind, place) for kind in named]
+                self.edits.replace(node.args[1], f"({', '.join(texts)},)")
+                return
             for kind in kinds:
                 if not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
                     self.annotation(kind)
@@ -311,6 +426,10 @@ class _Names(dict):  # type: ignore[type-arg]
 
     def __missing__(self, name: str) -> Any:
         value = self._find(name)
+        if value is _MISSING and name in _TYPING:
+            return getattr(typing, name)
+        if value is _MISSING and name in ("Tensor", "Future"):
+            return _native.Tensor if name == "Tensor" else Future
         if value is _MISSING:
             raise KeyError(name)
         return value
@@ -343,7 +462,11 @@ class Fallback:
 class Texts:
     """The texts of one program."""
 
-    def __init__(self, fallback: bool = False) -> None:
+    def __init__(self, fallback: bool = False, missing: Any = _MISSING) -> None:
+        # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
+        self._of_torch = False
+        # What the look-ups of texts return for names that they do not have.
+        self._missing = missing
         self.texts: list[tuple[str, str, int]] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
@@ -352,15 +475,20 @@ class Texts:
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
         self._origins: list[tuple[Any, str, int, int]] = []
+        self._classes: dict[str, type] = {}
         self._names: dict[int, str] = {}
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
         self._used = {"operator", "builtins"}
 
+    def use_torch(self) -> None:
+        """States that the program is one of PyTorch."""
+        self._of_torch = True
+
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(self.texts, self.objects)
+        return _native.compile_texts(self.texts, self.objects, self._classes, self._of_torch)
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -391,7 +519,33 @@ class Texts:
         self._used.add(unique)
         self._names[id(key)] = unique
         self._objects.append(key)
+        if isinstance(key, type):
+            # The name of the type in programs.
+            self._classes[f"__torch__.{unique}"] = key
         return unique
+
+    def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
+        """Adds the definitions of a text, whose free names ``find`` resolves."""
+        text = textwrap.dedent(text)
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            # The compiler reports the error.
+            self.texts.append((text, file, 1))
+            return
+        own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        self._used |= own
+        source = Source.of_text(text, file, tree)
+        edits = Edits(source)
+
+        def found(name: str) -> Any:
+            value = self._missing if name in own else find(name)
+            return _MISSING if value is self._missing else value
+
+        rewriter = Rewriter(self, edits, found, text=True)
+        for node in tree.body:
+            rewriter.visit(node)
+        self.texts.append((edits.text(1, len(source.lines)), file, 1))
 
     def known(self, key: Any) -> str | None:
         return self._names.get(id(key))
@@ -410,12 +564,30 @@ class Texts:
         if name != node.name:
             start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
             edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
+        rewriter = Rewriter(self, edits, scope_of(function))
         if kind_of(function) == "unused":
-            raise_instead(edits, node)
+            raise_instead(edits, node, rewriter)
         else:
-            Rewriter(self, edits, scope_of(function)).function(node, function)
+            rewriter.function(node, function)
         last = node.end_lineno or len(source.lines)
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
+        return name
+
+    def _compiled_function(self, function: Any, place: Place) -> str:
+        """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""
+        known = self.known(function)
+        if known is not None:
+            return known
+        try:
+            node = ast.parse(function.code).body[0]
+        except (SyntaxError, IndexError):
+            node = None
+        text = function.code
+        if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
+            raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
+        name = self.reserve(function.__name__, function)
+        text = text.replace(f"def {node.name}(", f"def {name}(", 1)
+        self.texts.append((text, f"<{name}>", 1))
         return name
 
     def class_name(self, cls: type) -> str:
@@ -429,10 +601,10 @@ class Texts:
 
         return class_text(self, cls)
 
-    def type_text(self, annotation: Any, place: Place) -> str:
-        """Returns the text of an annotation."""
+    def type_text(self, annotation: Any, place: Place, forward: Callable[[str], Any] | None = None) -> str:
+        """Returns the text of an annotation; ``forward`` evaluates the references in it that are texts."""
         try:
-            return annotation_text(annotation, self.class_name)
+            return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
             raise place.error(f"{unknown} is no type of programs") from None
 
@@ -485,6 +657,7 @@ class Texts:
         if isinstance(value, Operator):
             return value._target
         if isinstance(value, types.ModuleType):
+            self._of_torch = self._of_torch or value.__name__.split(".")[0] == "torch"
             return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
         module = getattr(value, "__module__", None) or ""
         own_name = getattr(value, "__name__", None)
@@ -492,8 +665,15 @@ class Texts:
             if own_name in _BUILTINS or isinstance(value, type) and issubclass(value, BaseException):
                 return own_name
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
+        if value is collections.OrderedDict:
+            # Dictionaries of programs are ordered.
+            return "dict"
         if module in ("typing", "collections"):
             return path.rpartition(".")[2]
+        if value is warnings.warn:
+            return "warnings.warn"
+        if value is Ellipsis:
+            return "..."
         if module in ("flambeau.jit", "flambeau._markers") and hasattr(value, "__name__"):
             if not hasattr(value, "_python"):
                 return f"torch.jit.{value.__name__}"
@@ -502,8 +682,11 @@ class Texts:
         python: Any = getattr(value, "_python", None)
         if isinstance(python, types.FunctionType):
             return self.function(python)
+        if hasattr(value, "_function") and hasattr(value, "schema"):
+            return self._compiled_function(value, place)
         named = _path_in_torch(value, path, module)
         if named is not None:
+            self._of_torch = self._of_torch or named.startswith("torch.")
             return named
         if isinstance(value, types.FunctionType):
             return self.function(value)

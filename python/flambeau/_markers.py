@@ -6,6 +6,7 @@ In Python they do what their counterparts in ``torch.jit`` do; in programs the c
 from __future__ import annotations
 
 import builtins
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -71,6 +72,8 @@ class Future:
 
     def wait(self) -> Any:
         return self._value
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
 
 def fork(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:

@@ -8,15 +8,18 @@ modules are unrolled where programs iterate over them. The objects have the modu
 from __future__ import annotations
 
 import ast
+import enum
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _native
 from ._annotations import Unknown, type_of_value
 from ._classes import place_of
-from ._frontend import Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
+from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
 from ._markers import Attribute, kind_of
+from .errors import CompileError
+from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
 _OWN = {
@@ -33,8 +36,9 @@ def is_module(value: Any) -> bool:
 
 
 def _base_name(module: Any) -> str:
-    """Returns the name of the container class of PyTorch that a module is, or ``""``."""
-    for base in type(module).__mro__:
+    """Returns the name of the container class of PyTorch that a module is, or was compiled from, or ``""``."""
+    origin = vars(module).get("_origin")
+    for base in type(module if origin is None else origin).__mro__:
         if base.__module__ == "torch.nn.modules.container":
             return base.__name__
     return ""
@@ -55,19 +59,19 @@ class Modules:
 
     def __init__(self, texts: Texts, traced: bool = False) -> None:
         self.texts = texts
+        texts.use_torch()
         self.traced = traced
         self._classes: dict[Any, str] = {}
         self._class_of: dict[int, str] = {}
         self._values: dict[int, dict[str, Any]] = {}
+        # Tensors of PyTorch by the identity of the program's.
+        self._tensors: dict[int, Any] = {}
 
     def class_of(self, module: Any) -> str:
         """Adds the class of a module, and returns its name."""
         known = self._class_of.get(id(module))
         if known is not None:
             return known
-        hooked = any(getattr(module, hooks, None) for hooks in ("_forward_hooks", "_forward_pre_hooks"))
-        if hooked and not self.traced:
-            raise place_of(type(module)).error(f"hooks of `{type(module).__name__}` are not supported")
         facts = _Facts(self, module)
         key = facts.key()
         name = self._classes.get(key)
@@ -88,7 +92,7 @@ class Modules:
     def build(self, program: _native.Program, module: Any) -> _native.ScriptObject:
         """Makes the object of a module, children first."""
         objects: dict[int, _native.ScriptObject] = {}
-        tensors: dict[int, Any] = {}
+        tensors: dict[int, tuple[Any, Any]] = {}
         stack = [module]
         while stack:
             top = stack[-1]
@@ -101,7 +105,21 @@ class Modules:
             if id(top) not in objects:
                 made = {name: self._value(value, objects, tensors) for name, value in values.items()}
                 objects[id(top)] = _native.new_object(program, f"__torch__.{self._class_of[id(top)]}", made)
+        self._tensors = {native.identity: tensor for native, tensor in tensors.values()}
         return objects[id(module)]
+
+    def adopt(self, program: _native.Program, module: Any, traced: bool = False) -> Any:
+        """Makes the object of a module, and returns its compiled module. Modules below it that were compiled before become
+        the modules of the new objects."""
+        from ._torch_modules import TorchModule, origin_of, wrap
+
+        origin = origin_of(module)
+        native = self.build(program, module).as_module(type(origin).__name__).module()
+        assert native is not None, "the program has a module"
+        if isinstance(module, TorchModule):
+            module._adopt(native, origin, self._tensors, {})
+            return module
+        return wrap(native, None if traced else origin, self._tensors)
 
     @staticmethod
     def _value(value: Any, objects: dict[int, Any], tensors: dict[int, Any]) -> Any:
@@ -110,9 +128,9 @@ class Modules:
         if not isinstance(value, _native.Tensor) and hasattr(value, "__dlpack__") and hasattr(value, "detach"):
             known = tensors.get(id(value))
             if known is None:
-                known = tensors[id(value)] = _native.from_dlpack(value.detach())
-                known.requires_grad = bool(value.requires_grad)
-            return known
+                known = tensors[id(value)] = _native.from_dlpack(value.detach()), value
+                known[0].requires_grad = bool(value.requires_grad)
+            return known[0]
         return value
 
 
@@ -123,6 +141,15 @@ class _Facts:
         self.modules = modules
         self.texts = modules.texts
         self.module = module
+        self.origin = module
+        self.native: Any = None
+        if "_wraps_native" in dir(type(module)):
+            from ._torch_modules import origin_of
+
+            self.origin, self.native = origin_of(module), vars(module).get("_native")
+            if self.origin is None:
+                raise place_of(type(module)).error("a loaded or traced module cannot be a part of a module that is compiled")
+        self.cls = type(self.origin)
         self.values: dict[str, Any] = {}
         self.types: dict[str, str] = {}
         self.parameters: list[str] = []
@@ -132,10 +159,13 @@ class _Facts:
         self.absent: dict[str, str] = {}
         # Keeps bound `@ignore` methods alive: objects are known by `id`.
         self.bound: list[Any] = []
+        self._hook_functions: dict[str, Any] = {}
+        # Names of the hooks before and behind `forward`.
+        self._hooks: dict[str, list[str]] = {}
         self._collect()
 
     def _collect(self) -> None:
-        module, place = self.module, place_of(type(self.module))
+        module, place = self.module, place_of(self.cls)
         for name, value in module._parameters.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
         for name, value in module._buffers.items():
@@ -148,16 +178,22 @@ class _Facts:
                 if hasattr(value, "__dlpack__"):
                     self._add(name, value, "Tensor")
             return
-        hints = _hints(type(module))
-        constant_names = set(getattr(type(module), "__constants__", ()))
-        for name, value in vars(module).items():
-            if name in _OWN or name in self.values:
+        hints = _hints(self.cls)
+        constant_names = set(getattr(self.cls, "__constants__", ()))
+        plain = vars(self.origin).get("_plain") or vars(self.origin)
+        for name, value in plain.items():
+            if name in _OWN or name in self.values or name.startswith("_flambeau"):
                 continue
+            if self.native is not None and name in self.module._kinds and not hasattr(value, "type"):
+                # What the compiled module has now.
+                current = self.native.get(name)
+                value = value if isinstance(current, _native.ScriptObject) else current
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
                 self.functions[name] = value
                 continue
-            if isinstance(value, Attribute):
-                self._add(name, value.value, self.texts.type_text(value.type, place))
+            if isinstance(value, Attribute) or type(value).__module__.startswith("torch.jit") and hasattr(value, "type"):
+                held: Any = value
+                self._add(name, held.value, self.texts.type_text(held.type, place))
                 continue
             self._plain(name, value, hints.get(name), name in constant_names, place)
 
@@ -166,10 +202,15 @@ class _Facts:
 
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
+            text = None
             if hint is not None and hint is not typing.Final:
-                text = self.texts.type_text(hint, place)
-            else:
-                text = type_of_value(value, self.texts.class_name)
+                try:
+                    text = self.texts.type_text(hint, place)
+                except NotImplementedError:
+                    # The annotation is no type of programs, such as a tuple of any length; the value may have one.
+                    text = None
+            if text is None:
+                text = type_of_value(value, self._class_name)
         except (Unknown, NotImplementedError) as unknown:
             self.absent[name] = str(unknown)
             return
@@ -177,6 +218,17 @@ class _Facts:
             self.constants[name] = (text, self.texts.literal(value, place))
         else:
             self._add(name, value, text)
+
+    def _class_name(self, cls: type) -> str:
+        """Returns the name of a class of which an attribute is an instance, which must be one that compiles."""
+        if self.texts.known(cls) is None and not issubclass(cls, (tuple, enum.Enum)):
+            alone = Texts()
+            try:
+                alone.class_name(cls)
+                alone.compile()
+            except (CompileError, NotImplementedError) as error:
+                raise Unknown(f"the class `{cls.__name__}` does not compile: {error}") from None
+        return self.texts.class_name(cls)
 
     def _add(self, name: str, value: Any, text: str, kind: list[str] | None = None) -> None:
         self.values[name] = value
@@ -186,20 +238,24 @@ class _Facts:
 
     def key(self) -> Any:
         """What modules that share a class have in common."""
-        functions = tuple((name, id(function)) for name, function in self.functions.items())
-        own = [name for name in dir(type(self.module)) if kind_of(getattr(type(self.module), name, None)) == "ignore"]
+        hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
+        functions = tuple((name, id(function)) for name, function in self.functions.items()), tuple(map(id, hooks))
+        own = [name for name in dir(self.cls) if kind_of(getattr(self.cls, name, None)) == "ignore"]
         instance = id(self.module) if own else None
-        return type(self.module), tuple(self.types.items()), tuple(self.constants.items()), functions, instance
+        return self.cls, tuple(self.types.items()), tuple(self.constants.items()), functions, instance
 
     def text(self, name: str) -> tuple[str, str, int]:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
-        place = place_of(type(self.module))
+        place = place_of(self.cls)
         lines = [f"class {name}(Module):"]
         for line, file, text in self._methods():
             # Methods of the class's file keep their lines; inherited methods of other files cannot.
             if file == place.file:
                 lines.extend([""] * (line - place.line - len(lines)))
             lines.extend(text.rstrip("\n").split("\n"))
+        for attribute, names in self._hooks.items():
+            listed = ", ".join(f'"{name}"' for name in names)
+            lines.append(f"    {attribute} = [{listed}]")
         lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
         lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
         for attribute, text in self.types.items():
@@ -213,20 +269,45 @@ class _Facts:
 
     def _methods(self) -> list[tuple[int, str, str]]:
         """Returns the texts of the compiled methods with their lines, in order."""
-        cls = type(self.module)
+        cls = self.cls
         if self.modules.traced:
             return []
         if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             return [(place_of(cls).line + 1, place_of(cls).file, self._sequential())]
-        if _base_name(self.module) in ("ModuleList", "ModuleDict", "ParameterList"):
+        if cls.__module__ == "torch.nn.modules.container":
             return []
         wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         done: dict[str, tuple[int, str, str]] = {}
+        for kind in ("_forward_pre_hooks", "_forward_hooks"):
+            for hook in getattr(self.module, kind).values():
+                if not isinstance(hook, types.FunctionType):
+                    raise place_of(cls).error(f"a hook of `{cls.__name__}` that is no function")
+                name = hook.__name__
+                if self._hook_functions.get(name, hook) is not hook:
+                    what = "Pre-hook" if kind == "_forward_pre_hooks" else "Hook"
+                    raise place_of(cls).error(
+                        f"{what} '{name}' on {cls.__name__} has at least two different python definitions. Please use unique "
+                        "names for all hooks."
+                    )
+                if hasattr(cls, name):
+                    raise place_of(cls).error(
+                        f"Can't define hook: {name} on class: {cls.__name__} because a method or hook with that name already exists."
+                    )
+                self._hook_functions[name] = hook
+                self._hooks.setdefault(f"_{kind}__", []).append(name)
+                done[name] = self._method(hook, False, wanted)
+        if hasattr(cls, "_wraps_native"):
+            # A class that derives from `ScriptModule` states which methods are compiled.
+            wanted = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
+            for text, names in vars(self.module).get("_flambeau_defined", {}).items():
+                done.update(self._defined(text, names, wanted))
         while wanted:
             name = wanted.pop(0)
             member = getattr(cls, name, None)
             is_property = isinstance(member, property)
             function = member.fget if isinstance(member, property) else member
+            if hasattr(member, "_flambeau_kind") and hasattr(member, "function"):
+                function = member.function
             if name in done or not isinstance(function, types.FunctionType):
                 continue
             if name == "forward" and function.__qualname__ == "_forward_unimplemented":
@@ -234,16 +315,46 @@ class _Facts:
             done[name] = self._method(function, is_property, wanted)
         return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
+    def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:
+        """Returns the methods of a text that `define` was given, with their lines behind those of the class's file."""
+        import builtins
+        import textwrap
+
+        text = textwrap.dedent(text)
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            # The compiler reports the error.
+            return {text: (1 << 30, "<string>", textwrap.indent(text, "    "))}
+        source = Source.of_text(text, "<string>", tree)
+        found = {}
+        for node in tree.body:
+            if not isinstance(node, ast.FunctionDef):
+                raise source.place(node).error("only methods that `def` defines can be compiled")
+            edits = Edits(source)
+            missing = _MISSING
+
+            def find(name: str) -> Any:
+                return names.get(name, getattr(builtins, name, missing))
+
+            rewriter = _MethodRewriter(self, edits, find, wanted)
+            rewriter.text = True
+            rewriter.function(node, None)
+            body = edits.text(node.lineno, node.end_lineno or len(source.lines))
+            found[node.name] = (1 << 30) + node.lineno, "<string>", textwrap.indent(body, "    ")
+        return found
+
     def _method(self, function: types.FunctionType, is_property: bool, wanted: list[str]) -> tuple[int, str, str]:
         source = Source(function)
         node = source.node
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only methods that `def` defines can be compiled")
         edits = Edits(source)
+        rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
         if kind_of(function) == "unused":
-            raise_instead(edits, node)
+            raise_instead(edits, node, rewriter)
         else:
-            _MethodRewriter(self, edits, function, wanted).function(node, function)
+            rewriter.function(node, function)
         text = edits.text(node.lineno, node.end_lineno or len(source.lines))
         line = source.first + node.lineno - 1
         body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
@@ -265,10 +376,10 @@ class _Facts:
             return self.texts.value_text(self.functions[name], name, place) + rest
         if name in self.absent:
             raise place.error(f"the attribute `{name}` cannot be compiled: {self.absent[name]}")
-        member = getattr(type(self.module), name, None)
-        if isinstance(member, property) or isinstance(member, types.FunctionType):
+        member = getattr(self.cls, name, None)
+        if isinstance(member, property) or isinstance(member, types.FunctionType) or hasattr(member, "_flambeau_kind"):
             function = member.fget if isinstance(member, property) else member
-            static = isinstance(vars(type(self.module)).get(name), staticmethod)
+            static = isinstance(vars(self.cls).get(name), staticmethod)
             if static:
                 return self.texts.function(member)  # type: ignore[arg-type]
             if kind_of(function) == "ignore":
@@ -285,8 +396,8 @@ class _Facts:
 class _MethodRewriter(Rewriter):
     """Rewrites a method: in addition, uses of lists of modules are unrolled."""
 
-    def __init__(self, facts: _Facts, edits: Edits, function: types.FunctionType, wanted: list[str]) -> None:
-        super().__init__(facts.texts, edits, scope_of(function), lambda names, at: facts.attribute(names, at, wanted))
+    def __init__(self, facts: _Facts, edits: Edits, find: Callable[[str], Any], wanted: list[str]) -> None:
+        super().__init__(facts.texts, edits, find, lambda names, at: facts.attribute(names, at, wanted))
         self.facts = facts
 
     def _container(self, node: ast.expr) -> tuple[str, Any] | None:
@@ -371,7 +482,7 @@ class _MethodRewriter(Rewriter):
     def visit_Call(self, node: ast.Call) -> None:
         names = ast.unparse(node.func).split(".") if isinstance(node.func, ast.Attribute) else []
         if len(names) == 2 and names[0] == "self":
-            function = getattr(type(self.facts.module), names[1], None)
+            function = getattr(self.facts.cls, names[1], None)
             if kind_of(function) == "ignore":
                 self._returns(node, function)
         if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:

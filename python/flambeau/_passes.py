@@ -79,3 +79,23 @@ def _html(self: Graph) -> str:
 
 
 Graph._repr_html_ = _html  # type: ignore[method-assign]
+
+
+def _nodes(graph: Any, kind: str, recurse: bool) -> list[Node]:
+    return [node for node in graph.nodes(nested=recurse) if node.kind == kind]
+
+
+def _find_node(self: Graph, kind: str, recurse: bool = True) -> Node | None:
+    """Returns the first node of a kind, ``None`` if there is none."""
+    found = _nodes(self, kind, recurse)
+    return found[0] if found else None
+
+
+def _find_all_nodes(self: Graph, kind: str, recurse: bool = True) -> list[Node]:
+    """Returns all nodes of a kind."""
+    return _nodes(self, kind, recurse)
+
+
+# The names that these methods have in PyTorch.
+setattr(Graph, "findNode", _find_node)
+setattr(Graph, "findAllNodes", _find_all_nodes)

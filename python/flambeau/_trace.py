@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
-from .errors import CompileError, MisuseError
+from .errors import CompileError, MisuseError, UnsupportedError
 
 
 class TracerWarning(Warning):
@@ -452,6 +452,15 @@ def call_in_trace(trace: Trace, function: _native.Function, args: tuple[Any, ...
     return result
 
 
+def by_position(function: Callable[..., Any], named: dict[str, Any]) -> tuple[Any, ...]:
+    """Returns arguments that are given by name as arguments by position."""
+    bound = inspect.signature(function).bind(**named)
+    if bound.kwargs:
+        names = ", ".join(bound.kwargs)
+        raise UnsupportedError(f"a trace takes no arguments that can be given by name only: {names}")
+    return bound.args
+
+
 def as_tuple(inputs: Any) -> tuple[Any, ...]:
     """Returns example inputs as the arguments of a call."""
     if is_tensor(inputs) or isinstance(inputs, dict):
@@ -509,8 +518,7 @@ class TracedModules:
         method = self.module if name == "forward" else getattr(self.module, name)
         return Checked(method, lambda given: self.trace(name, tuple(given), strict)[1])
 
-    def build(self) -> _native.Program:
-        """Returns the program with the module's object."""
-        built = self._modules.build(self.program, self.module)
-        return built.as_module(type(self.module).__name__)
+    def build(self) -> Any:
+        """Returns the compiled module."""
+        return self._modules.adopt(self.program, self.module, traced=True)
 

@@ -94,6 +94,7 @@ def _make(
     cls = _CLASSES.get(fault, Error)
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")
+        text = "The following operation failed in the TorchScript interpreter.\n" + text.removeprefix(f"error[{code}]: ")
     error = cls(text)
     error.code = code
     error.message = message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import sys
 import types
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -18,8 +19,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
     "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
-    "script", "trace", "trace_module", "unused", "wait",
+    "script", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
+
+_MISSING = object()
+
+
+class GradientRequired(Exception):
+    """A tensor of PyTorch that requires a gradient is an argument of a call that does not record any. Raised by the
+    extension before the call has effects."""
 
 
 class ScriptFunction:
@@ -40,7 +48,12 @@ class ScriptFunction:
             from ._trace import call_in_trace
 
             return call_in_trace(_ops.trace, self._function, args, kwargs)
-        return self._function(*args, **kwargs)
+        try:
+            return self._function(*args, **kwargs)
+        except GradientRequired:
+            from ._torch_autograd import call
+
+            return call(self._function, args, kwargs)
 
     @property
     def name(self) -> str:
@@ -75,9 +88,22 @@ class ScriptFunction:
         """A copy of the graph after a pipeline of passes."""
         return self._function.graph(pipeline)
 
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        """Writes the function as an archive, as the method ``forward`` of a module."""
+        _write(self._function.to_module(), f, _extra_files)
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """Returns the bytes of the archive that ``save`` writes."""
+        return self._function.to_module().save_bytes(_files(_extra_files))
+
     def fallbacks(self) -> list[Fallback]:
         """The uses of objects that are left to Python: name, object, reason and position of each."""
         return list(self._fallbacks)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        import pickle
+
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self.schema}>"
@@ -86,9 +112,25 @@ class ScriptFunction:
 class CompilationUnit:
     """Functions and classes that are compiled from source text."""
 
-    def __init__(self, text: str = "", name: str = "<string>") -> None:
+    def __init__(self, text: str | None = None, name: str = "<string>", _frames_up: int = 0) -> None:
         self._functions: dict[str, ScriptFunction] = {}
-        self._program = _native.compile(text, name)
+        self._parts: list[tuple[str, str, Any]] = []
+        self._program = _native.compile("", name)
+        if text:
+            self.define(text, name, _frames_up=_frames_up + 1)
+
+    def define(self, text: str, name: str = "<string>", _frames_up: int = 0) -> None:
+        """Adds the functions and classes of a text. Names that the text does not define are those of the caller."""
+        from ._frontend import Texts
+
+        frame = sys._getframe(1 + _frames_up)
+        names = {**frame.f_globals, **frame.f_locals}
+        parts = [*self._parts, (text, name, lambda name: names.get(name, getattr(builtins, name, _MISSING)))]
+        texts = Texts(missing=_MISSING)
+        for part in parts:
+            texts.source(*part)
+        self._program = texts.compile()
+        self._parts = parts
 
     def find_function(self, name: str) -> ScriptFunction | None:
         """Returns a function by name, ``None`` if there is none."""
@@ -115,12 +157,60 @@ class CompilationUnit:
         return [self._found(name) for name in self._program.entries()]
 
 
-class ScriptModule:
-    """A module, or an object of another class, of a program. Attributes are the program's: a call sees what was set here."""
+class ScriptMethod:
+    """A method that ``script_method`` marked: in modules that are compiled it is the compiled method."""
 
-    def __init__(self, native: _native.ScriptObject) -> None:
-        object.__setattr__(self, "_native", native)
-        object.__setattr__(self, "_functions", {})
+    _flambeau_kind = "export"
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.function = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        if "_native" not in instance.__dict__:
+            return types.MethodType(self.function, instance)
+        return instance._method(self.__name__)
+
+
+def script_method(function: Any) -> Any:
+    """Marks a method of a class that derives from :class:`ScriptModule`, which is compiled after the constructor."""
+    return ScriptMethod(function)
+
+
+class _ModuleType(type):
+    """The class of :class:`ScriptModule`: classes of the user that derive from it derive from PyTorch's as well."""
+
+    def __new__(mcs, name: str, bases: tuple[Any, ...], members: dict[str, Any], **options: Any) -> Any:
+        own = str(members.get("__module__", "")).startswith("flambeau.")
+        if not own and any(base is ScriptModule for base in bases):
+            from ._torch_modules import legacy_base
+
+            bases = legacy_base(name, bases)
+        return super().__new__(mcs, name, bases, members, **options)
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is ScriptModule:
+            from ._torch_modules import TorchModule
+
+            return TorchModule()
+        made = super().__call__(*args, **kwargs)
+        if not str(cls.__module__).startswith("flambeau.") and "_native" not in made.__dict__:
+            made._complete()
+        return made
+
+
+class ScriptModule(metaclass=_ModuleType):
+    """A module, or an object of another class, of a program. Attributes are the program's: a call sees what was set here.
+
+    If PyTorch is imported, compiled and loaded modules are modules of PyTorch as well.
+    """
+
+    _wraps_native = True
+
+    _native: _native.ScriptObject
+    _functions: dict[str, ScriptFunction]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._method("__call__")(*args, **kwargs)
@@ -128,24 +218,16 @@ class ScriptModule:
     def _method(self, name: str) -> ScriptFunction:
         found: ScriptFunction | None = self._functions.get(name)
         if found is None:
-            native = self._native
-            program = native.program()
-            root = program.module()
-            if name == "__call__" and root is not None and root.identity == native.identity:
-                function = program.function("__call__")
+            if name == "__call__":
+                # `forward` between the hooks.
+                function = self._root().function("__call__")
             else:
-                function = native.method("forward" if name == "__call__" else name)
-            found = self._functions[name] = ScriptFunction(function)
+                function = self._native.method(name)
+            found = self._functions[name] = self._wrap_function(function)
         return found
 
-    def __getattr__(self, name: str) -> Any:
-        native = self._native
-        if name in native.methods():
-            return self._method(name)
-        return _wrapped(native.get(name))
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self._native.set(name, value._native if builtins.isinstance(value, ScriptModule) else value)
+    def _wrap_function(self, function: _native.Function) -> ScriptFunction:
+        return ScriptFunction(function)
 
     @property
     def original_name(self) -> str:
@@ -192,7 +274,7 @@ class ScriptModule:
             if type_text.startswith("__torch__."):
                 value = self._native.get(name)
                 if builtins.isinstance(value, _native.ScriptObject) and "training" in {a[0] for a in value.attributes()}:
-                    yield name, ScriptModule(value)
+                    yield name, PlainModule(value)
 
     def named_modules(self) -> Iterator[tuple[str, ScriptModule]]:
         """Returns this module, with an empty name, and all below it, each once."""
@@ -218,9 +300,21 @@ class ScriptModule:
     def eval(self) -> ScriptModule:
         return self.train(False)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the module as an archive."""
-        self._native.program().save(path)
+    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+        """Writes the module as an archive to a path or a writable file, with extra files by name."""
+        _write(self._root(), f, _extra_files)
+
+    def save_to_buffer(self, _extra_files: dict[str, Any] | None = None) -> bytes:
+        """Returns the bytes of the archive that ``save`` writes."""
+        return self._root().save_bytes(_files(_extra_files))
+
+    def _root(self) -> _native.Program:
+        """Returns the program whose module this is."""
+        program = self._native.program()
+        root = program.module()
+        if root is not None and root.identity == self._native.identity:
+            return program
+        return self._native.as_module(self.original_name)
 
     def __repr__(self) -> str:
         children = "".join(f"\n  ({name}): {_indented(repr(child))}" for name, child in self.named_children())
@@ -232,8 +326,39 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
+class PlainModule(ScriptModule):
+    """A module of a process without PyTorch, or an object of another class."""
+
+    def __init__(self, native: _native.ScriptObject) -> None:
+        object.__setattr__(self, "_native", native)
+        object.__setattr__(self, "_functions", {})
+
+    def __getattr__(self, name: str) -> Any:
+        native = self._native
+        if name in native.methods():
+            return self._method(name)
+        return _wrapped(native.get(name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._native.set(name, value)
+
+
+def _files(extra: dict[str, Any] | None) -> list[tuple[str, bytes]] | None:
+    if extra is None:
+        return None
+    return [(name, value.encode() if builtins.isinstance(value, str) else bytes(value)) for name, value in extra.items()]
+
+
+def _write(program: _native.Program, f: Any, extra: dict[str, Any] | None) -> None:
+    """Writes an archive to a path or a writable file."""
+    if hasattr(f, "write"):
+        f.write(program.save_bytes(_files(extra)))
+    else:
+        program.save(f, _files(extra))
+
+
 def _wrapped(value: Any) -> Any:
-    return ScriptModule(value) if builtins.isinstance(value, _native.ScriptObject) else value
+    return PlainModule(value) if builtins.isinstance(value, _native.ScriptObject) else value
 
 
 class ExportedProgram:
@@ -257,7 +382,11 @@ class ExportedProgram:
 def _module_of(program: _native.Program) -> ScriptModule:
     module = program.module()
     assert module is not None, "the program has a module"
-    return ScriptModule(module)
+    if "torch" in sys.modules:
+        from ._torch_modules import wrap
+
+        return wrap(module)
+    return PlainModule(module)
 
 
 def script(definition: Any = None, *, fallback: bool = False) -> Any:
@@ -292,8 +421,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     if is_module(definition):
         modules = Modules(texts)
         modules.class_of(definition)
-        built = modules.build(texts.compile(), definition)
-        return _module_of(built.as_module(type(definition).__name__))
+        return modules.adopt(texts.compile(), definition)
     from .errors import MisuseError
 
     raise MisuseError(f"an object of type `{type(definition).__name__}` is no function, class or module")
@@ -320,17 +448,20 @@ def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
 
 def trace(
     func: Any,
-    example_inputs: Any,
+    example_inputs: Any = None,
     check_trace: bool = True,
     check_inputs: Iterable[Any] | None = None,
     check_tolerance: float = 1e-5,
     strict: bool = True,
+    example_kwarg_inputs: dict[str, Any] | None = None,
 ) -> Any:
     """Runs a function or a module on example arguments and compiles the operators that it calls.
 
     The trace has no control flow of Python: branches and loops are those that the example takes. Sizes of tensors are those of
     each call. Compiled functions that are called keep their control flow. Where a value leaves the trace, such as by ``int(x)``
     or ``if x``, a :class:`TracerWarning` names the line.
+
+    Example arguments are given by position or, as ``example_kwarg_inputs``, by name.
 
     With ``check_trace`` the function is traced again, also on ``check_inputs``, and the graphs and results are compared. With
     ``strict`` the result may not be a list or a dictionary, whose structure could depend on the arguments.
@@ -343,6 +474,8 @@ def trace(
     from . import _trace
     from ._modules import is_module
 
+    if example_kwarg_inputs is not None:
+        example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
     inputs = _trace.as_tuple(example_inputs)
     if is_module(func):
         methods = {"forward": inputs}
@@ -385,7 +518,7 @@ def trace_module(
     modules = _trace.TracedModules(mod)
     examples = {name: _trace.as_tuple(given) for name, given in inputs.items()}
     graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
-    module = _module_of(modules.build())
+    module = modules.build()
     if check_trace:
         checks = list(check_inputs or ())
         for name, graph in graphs.items():
@@ -408,23 +541,34 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(name)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Loads an archive (``.pt``) as a :class:`ScriptModule`, an exported program (``.pt2``) as an :class:`ExportedProgram`."""
-    if _native.is_exported(path):
-        return ExportedProgram(_native.load_exported(path))
-    return _module_of(_native.load(path))
+def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None) -> Any:
+    """Loads an archive (``.pt``) as a :class:`ScriptModule`, an exported program (``.pt2``) as an :class:`ExportedProgram`.
+
+    ``f`` is a path or a readable file. The values of ``_extra_files`` become the contents of the archive's extra files of the
+    same names. Tensors are on the processor, whatever ``map_location`` is.
+    """
+    if hasattr(f, "read"):
+        program = _native.load_bytes(f.read())
+    elif _native.is_exported(f):
+        return ExportedProgram(_native.load_exported(f))
+    else:
+        program = _native.load(f)
+    if _extra_files:
+        found = dict(program.extra_files())
+        _extra_files.update((name, found[name]) for name in list(_extra_files) if name in found)
+    return _module_of(program)
 
 
-def save(module: ScriptModule, path: str | os.PathLike[str]) -> None:
-    """Writes a module as an archive, which PyTorch can load."""
-    module.save(path)
+def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
+    """Writes a module or a function as an archive, which PyTorch can load, to a path or a writable file."""
+    m.save(f, _extra_files)
 
 
-def freeze(module: ScriptModule, preserved_attrs: Iterable[str] | None = None) -> ScriptModule:
+def freeze(mod: ScriptModule, preserved_attrs: Iterable[str] | None = None, optimize_numerics: bool = True) -> Any:
     """Returns a copy of a module in evaluation mode whose attributes are constants, except the named ones."""
-    return _module_of(module._native.program().freeze(list(preserved_attrs or ())))
+    return _module_of(mod._root().freeze(list(preserved_attrs or ())))
 
 
-def optimize_for_inference(module: ScriptModule) -> ScriptModule:
+def optimize_for_inference(mod: ScriptModule, other_methods: Iterable[str] | None = None) -> Any:
     """Returns a frozen copy. Calls optimize graphs by themselves."""
-    return freeze(module)
+    return freeze(mod, other_methods)

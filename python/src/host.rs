@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flambeau::exec::{Fault, Host, HostCalls, KernelError, KernelResult, Rets};
 use flambeau::ir::value::HostValue;
-use flambeau::ir::{HostOp, NodeId};
+use flambeau::ir::{HostOp, NodeId, Symbol};
 use flambeau::{Graph, IValue, Program, Type};
 use pyo3::exceptions::PyNameError;
 use pyo3::prelude::*;
@@ -22,11 +22,17 @@ use crate::values::{Call, Failure, PyHost};
 /// Objects of Python by the names that a program gives them.
 pub(crate) type Objects = BTreeMap<String, Py<PyAny>>;
 
+/// Classes of Python by the qualified names of the types that they were compiled to.
+pub(crate) type Classes = BTreeMap<String, Py<PyAny>>;
+
 /// A program with the objects of Python to which it refers.
 #[derive(Clone)]
 pub(crate) struct Hosted {
     program: Program,
     objects: Arc<Objects>,
+    classes: Arc<Classes>,
+    /// Whether results of calls without tensors are tensors of PyTorch.
+    pub(crate) of_torch: bool,
 }
 
 impl Deref for Hosted {
@@ -39,7 +45,7 @@ impl Deref for Hosted {
 
 impl From<Program> for Hosted {
     fn from(program: Program) -> Hosted {
-        Hosted { program, objects: Arc::default() }
+        Hosted { program, objects: Arc::default(), classes: Arc::default(), of_torch: false }
     }
 }
 
@@ -47,13 +53,28 @@ impl From<Program> for Hosted {
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 impl Hosted {
-    pub(crate) fn new(program: Program, objects: Objects) -> Hosted {
-        Hosted { program, objects: Arc::new(objects) }
+    pub(crate) fn new(program: Program, objects: Objects, classes: Classes, of_torch: bool) -> Hosted {
+        Hosted { program, objects: Arc::new(objects), classes: Arc::new(classes), of_torch }
+    }
+
+    /// Returns the class of Python that was compiled to a type.
+    pub(crate) fn python_class<'py>(&self, py: Python<'py>, ty: Type) -> Option<Bound<'py, PyAny>> {
+        if self.classes.is_empty() {
+            return None;
+        }
+        self.classes.get(&ty.annotation_str()).map(|class| class.bind(py).clone())
+    }
+
+    /// Returns the type that the class of an object of Python was compiled to.
+    pub(crate) fn compiled_class(&self, object: &Bound<'_, PyAny>) -> Option<Type> {
+        let class = object.get_type();
+        let mut found = self.classes.iter().filter(|(_, known)| class.is(known.bind(object.py())));
+        found.next().map(|(name, _)| Type::class(Symbol::new(name), 0))
     }
 
     /// Returns the same objects with another form of the program.
     pub(crate) fn with(&self, program: Program) -> Hosted {
-        Hosted { program, objects: Arc::clone(&self.objects) }
+        Hosted { program, ..self.clone() }
     }
 
     /// Lets a run call Python. Returns `None` for a program that does not.
@@ -88,7 +109,7 @@ struct Calls {
 
 impl Calls {
     fn run<'py>(&self, py: Python<'py>, op: &HostOp, args: &[IValue]) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call::new(py);
+        let call = Call::of(py, &self.program);
         let args: PyResult<Vec<_>> = args.iter().map(|arg| call.result(arg, &self.program, 0)).collect();
         let args = args?;
         let (callee, args, words) = match (op, args.as_slice()) {
@@ -136,7 +157,7 @@ impl HostCalls for Calls {
             host.downcast::<PyHost>().ok_or_else(|| KernelError::misuse("an object of another host"))?;
         Python::attach(|py| {
             let object = object.0.bind(py);
-            Call::new(py).value(object, ty, 0).map_err(|failure| match failure {
+            Call::of(py, &self.program).value(object, ty, 0).map_err(|failure| match failure {
                 Failure::Raised(error) => self.error(py, error),
                 Failure::Type => {
                     let name = object.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());

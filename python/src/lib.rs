@@ -42,10 +42,13 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::new_object, module)?)?;
     module.add_function(wrap_pyfunction!(program::parse_ir, module)?)?;
     module.add_function(wrap_pyfunction!(program::load, module)?)?;
+    module.add_function(wrap_pyfunction!(program::load_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(program::load_exported, module)?)?;
     module.add_function(wrap_pyfunction!(program::is_exported, module)?)?;
     module.add_function(wrap_pyfunction!(program::set_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(program::manual_seed, module)?)?;
+    module.add_function(wrap_pyfunction!(program::gradients, module)?)?;
+    module.add_function(wrap_pyfunction!(values::to_torch, module)?)?;
     module.add_function(wrap_pyfunction!(program::version, module)?)?;
     Ok(())
 }

@@ -10,20 +10,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::Host;
+use flambeau::exec::tape::WalkMode;
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
-use flambeau::{Entry, Error, ExportedProgram, IValue, Session, Type};
+use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::errors::{misuse, raise};
 use crate::graph::PyGraph;
-use crate::host::{Hosted, Objects, with_cause};
+use crate::host::{Classes, Hosted, Objects, with_cause};
+use crate::tensor::PyTensor;
 use crate::values::{Call, or_raise};
 
 thread_local! {
@@ -107,13 +109,46 @@ impl PyProgram {
         Ok(PyProgram(self.0.with(frozen)))
     }
 
-    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        or_raise(py, py.detach(|| self.0.save(path)))
+    /// Writes an archive, with extra files in place of those of the program.
+    #[pyo3(signature = (path, extra_files=None))]
+    fn save(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        extra_files: Option<Vec<(String, Vec<u8>)>>,
+    ) -> PyResult<()> {
+        let program = self.with_files(extra_files);
+        or_raise(py, py.detach(|| program.save(path)))
+    }
+
+    /// Returns the bytes of an archive.
+    #[pyo3(signature = (extra_files=None))]
+    fn save_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        extra_files: Option<Vec<(String, Vec<u8>)>>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let program = self.with_files(extra_files);
+        Ok(PyBytes::new(py, &or_raise(py, py.detach(|| program.to_archive("archive")))?))
+    }
+
+    /// The extra files of an archive by name.
+    fn extra_files<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
+        self.0.extra_files().iter().map(|(name, bytes)| (name.clone(), PyBytes::new(py, bytes))).collect()
     }
 
     /// Functions that could not be compiled, with the errors.
     fn missing(&self) -> Vec<(String, String)> {
         self.0.missing().map(|(name, error)| (name.to_string(), error.to_string())).collect()
+    }
+}
+
+impl PyProgram {
+    fn with_files(&self, extra_files: Option<Vec<(String, Vec<u8>)>>) -> Program {
+        match extra_files {
+            Some(files) => self.0.with_extra_files(files),
+            None => Program::clone(&self.0),
+        }
     }
 }
 
@@ -133,35 +168,23 @@ impl PyFunction {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let params = self.entry.params();
-        let mut call = Call::new(py);
-        let mut values = Vec::with_capacity(args.len());
-        for (i, arg) in args.iter_borrowed().enumerate() {
-            match params.get(i) {
-                Some(param) => values.push(call.argument(&arg, param)?),
-                None => return Err(self.too_many(py, args.len())),
-            }
-        }
-        let mut named: Vec<(String, IValue)> = Vec::new();
-        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
-            let name: String = name.extract()?;
-            let value = match params.iter().find(|p| p.name.as_str() == name) {
-                Some(param) => call.argument(&arg, param)?,
-                // The call reports that there is no such parameter.
-                None => IValue::None,
-            };
-            named.push((name, value));
-        }
-        let session = session(py)?;
-        let result = py.detach(|| {
-            let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
-            let mut host = host(session);
-            let raised = self.program.serve(&mut host);
-            (self.entry.call_on(&values, &named, &mut host), raised)
-        });
-        let (result, raised) = result;
-        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
-        call.result(&result, &self.program, 0)
+        self.run(Call::of(py, &self.program), args, kwargs)
+    }
+
+    /// A call whose results are tensors of this package, of whichever library the arguments are.
+    fn call_own<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(Call::of(py, &self.program).in_own_tensors(), args, Some(kwargs))
+    }
+
+    /// A module whose method `forward` is this function.
+    fn to_module(&self, py: Python<'_>) -> PyResult<PyProgram> {
+        let module = or_raise(py, self.program.function_as_module(self.entry.name()))?;
+        Ok(PyProgram(self.program.with(module)))
     }
 
     #[getter]
@@ -203,6 +226,43 @@ impl PyFunction {
 }
 
 impl PyFunction {
+    fn run<'py>(
+        &self,
+        mut call: Call<'_, 'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let params = self.entry.params();
+        let mut values = Vec::with_capacity(args.len());
+        for (i, arg) in args.iter_borrowed().enumerate() {
+            match params.get(i) {
+                Some(param) => values.push(call.argument(&arg, param)?),
+                None => return Err(self.too_many(py, args.len())),
+            }
+        }
+        let mut named: Vec<(String, IValue)> = Vec::new();
+        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            let value = match params.iter().find(|p| p.name.as_str() == name) {
+                Some(param) => call.argument(&arg, param)?,
+                // The call reports that there is no such parameter.
+                None => IValue::None,
+            };
+            named.push((name, value));
+        }
+        let session = session(py)?;
+        let result = py.detach(|| {
+            let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
+            let mut host = host(session);
+            let raised = self.program.serve(&mut host);
+            (self.entry.call_on(&values, &named, &mut host), raised)
+        });
+        let (result, raised) = result;
+        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
+        call.result(&result, &self.program, 0)
+    }
+
     /// Returns an entry of a program.
     pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
         let entry = or_raise(py, program.entry(name))?;
@@ -269,6 +329,18 @@ impl ScriptObject {
         attributes.map(|(a, _)| (a.name.to_string(), kind(a.kind), a.ty.annotation_str())).collect()
     }
 
+    /// Names of the constants of the class.
+    fn constants(&self) -> Vec<String> {
+        let module = self.program.object(self.object.clone());
+        module.constants().iter().map(|(name, _)| name.to_string()).collect()
+    }
+
+    /// A copy of the object and of all that it holds.
+    fn deep_clone(&self, py: Python<'_>) -> PyResult<ScriptObject> {
+        let cloned = or_raise(py, self.program.object(self.object.clone()).deep_clone())?;
+        Ok(ScriptObject { program: self.program.clone(), object: cloned.object().clone() })
+    }
+
     fn methods(&self) -> Vec<String> {
         self.program.object(self.object.clone()).methods().into_iter().map(|(name, _)| name).collect()
     }
@@ -301,7 +373,7 @@ impl ScriptObject {
             )));
         };
         let param = Argument::new(attribute.name, attribute.ty);
-        let value = Call::new(py).argument(value, &param)?;
+        let value = Call::of(py, &self.program).argument(value, &param)?;
         or_raise(py, module.set(name, value))
     }
 
@@ -384,19 +456,22 @@ impl Resolver for HostNames {
 }
 
 /// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
-/// `objects` are left to Python.
+/// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
+/// calls without tensors are tensors of PyTorch if `of_torch`.
 #[pyfunction]
 pub(crate) fn compile_texts(
     py: Python<'_>,
     texts: Vec<(String, String, u32)>,
     objects: Objects,
+    classes: Classes,
+    of_torch: bool,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
     let names = HostNames(objects.keys().cloned().collect());
     let compiled = py.detach(|| session.compile_sources(&sources, &names));
-    Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects)))
+    Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects, classes, of_torch)))
 }
 
 /// Makes an object of a class of a program, with the values of all attributes by name.
@@ -411,7 +486,7 @@ pub(crate) fn new_object<'py>(
     let ty = Type::class(Symbol::new(class_name), 0);
     let class = program.unit().class(ty);
     let class = class.ok_or_else(|| misuse(py, format!("the program has no class `{class_name}`")))?;
-    let mut call = Call::new(py);
+    let mut call = Call::of(py, program);
     let mut slots = Vec::with_capacity(class.attributes.len());
     for attribute in &class.attributes {
         let value = values.get_item(attribute.name.as_str())?;
@@ -430,11 +505,24 @@ pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyPro
     or_raise(py, py.detach(|| session.parse_ir_named(text, name))).map(|program| PyProgram(program.into()))
 }
 
-/// Loads an archive (`.pt`).
+/// Loads an archive (`.pt`), with its extra files.
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
-    let session = session(py)?;
+    let session = with_extra_files(session(py)?);
     or_raise(py, py.detach(|| session.load_archive(path))).map(|program| PyProgram(program.into()))
+}
+
+/// Loads an archive from its bytes, with its extra files.
+#[pyfunction]
+pub(crate) fn load_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgram> {
+    let session = with_extra_files(session(py)?);
+    or_raise(py, py.detach(|| session.load_archive_bytes(bytes))).map(|program| PyProgram(program.into()))
+}
+
+fn with_extra_files(session: &Session) -> Session {
+    let mut options = session.load_options().clone();
+    options.extra_files = true;
+    session.with_load_options(options)
 }
 
 /// Loads an exported program (`.pt2`).
@@ -455,6 +543,25 @@ pub(crate) fn is_exported(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     let limits = flambeau::archive::ArchiveLimits::default();
     let read = py.detach(|| flambeau::export::is_exported_file(&path, &limits));
     read.map_err(|e| raise(py, &Error::from(e)))
+}
+
+/// Returns the gradients of outputs, each multiplied by its seed, for inputs; `None` where an output does not depend on one.
+#[pyfunction]
+pub(crate) fn gradients(
+    py: Python<'_>,
+    outputs: Vec<PyRef<'_, PyTensor>>,
+    seeds: Vec<PyRef<'_, PyTensor>>,
+    inputs: Vec<PyRef<'_, PyTensor>>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<Vec<Option<PyTensor>>> {
+    let tensors = |of: &[PyRef<'_, PyTensor>]| of.iter().map(|t| t.0.clone()).collect::<Vec<_>>();
+    let pairs: Vec<_> = tensors(&outputs).into_iter().zip(tensors(&seeds)).collect();
+    let inputs = tensors(&inputs);
+    let mode = WalkMode { retain_graph, create_graph };
+    let session = session(py)?;
+    let found = py.detach(|| session.gradients_with(&pairs, &inputs, mode, &mut host(session)));
+    Ok(or_raise(py, found)?.into_iter().map(|tensor| tensor.map(PyTensor)).collect())
 }
 
 /// Returns the version of the extension.

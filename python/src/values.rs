@@ -9,14 +9,16 @@
 
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Tuple};
+use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
 use flambeau::{Error, IValue};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple, PyType,
+};
 
 use crate::dlpack;
 use crate::errors::{misuse, raise};
@@ -37,8 +39,12 @@ enum Library {
 }
 
 /// The state of one call: what its arguments lend.
-pub(crate) struct Call<'py> {
+pub(crate) struct Call<'a, 'py> {
     py: Python<'py>,
+    /// The program whose classes the values are of.
+    program: Option<&'a Hosted>,
+    /// Objects that were made for instances of Python classes, with the instances.
+    objects: Vec<(Object, Bound<'py, PyAny>)>,
     loans: Loans,
     /// Tensors of other libraries, with the objects they were made from.
     tensors: Vec<(Tensor, Bound<'py, PyAny>)>,
@@ -71,9 +77,28 @@ impl HostObject for PyHost {
     }
 }
 
-impl<'py> Call<'py> {
-    pub(crate) fn new(py: Python<'py>) -> Call<'py> {
-        Call { py, loans: Loans::default(), tensors: Vec::new(), library: None }
+impl<'a, 'py> Call<'a, 'py> {
+    /// Returns the state of a call without objects.
+    pub(crate) fn new(py: Python<'py>) -> Call<'a, 'py> {
+        Call {
+            py,
+            program: None,
+            objects: Vec::new(),
+            loans: Loans::default(),
+            tensors: Vec::new(),
+            library: None,
+        }
+    }
+
+    /// Returns the state of a call of a program.
+    pub(crate) fn of(py: Python<'py>, program: &'a Hosted) -> Call<'a, 'py> {
+        Call { program: Some(program), ..Call::new(py) }
+    }
+
+    /// Returns results as tensors of this package.
+    pub(crate) fn in_own_tensors(mut self) -> Call<'a, 'py> {
+        self.library = Some(Library::Own);
+        self
     }
 
     /// Converts an argument under the type of its parameter.
@@ -110,6 +135,7 @@ impl<'py> Call<'py> {
             }
             TypeKind::Bool => match object.cast::<PyBool>() {
                 Ok(b) => Ok(IValue::Bool(b.is_true())),
+                Err(_) if object.is_instance_of::<PyInt>() => Ok(IValue::Bool(object.is_truthy()?)),
                 Err(_) => object.extract().map(IValue::Bool).map_err(|_| Failure::Type),
             },
             TypeKind::Int => self.int(object),
@@ -153,10 +179,7 @@ impl<'py> Call<'py> {
                 tries.find(|tried| !matches!(tried, Err(Failure::Type))).unwrap_or(Err(Failure::Type))
             }
             TypeKind::Class(_) | TypeKind::Interface(_) | TypeKind::AnyClass => {
-                match object.cast::<ScriptObject>() {
-                    Ok(o) => Ok(IValue::Object(o.get().object().clone())),
-                    Err(_) => Err(Failure::Type),
-                }
+                self.object(object, depth)?.map(IValue::Object).ok_or(Failure::Type)
             }
             TypeKind::Enum(_, of) => {
                 let name: String =
@@ -188,6 +211,32 @@ impl<'py> Call<'py> {
         static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let code = CODE.import(self.py, "flambeau._dtypes", "code_of")?.call1((object,))?;
         code.extract().map(IValue::Int).map_err(|_| Failure::Type)
+    }
+
+    /// Converts an object of a program, or an instance of a Python class that the program has compiled: its attributes are
+    /// copied. An instance that occurs twice becomes one object.
+    fn object(&mut self, object: &Bound<'py, PyAny>, depth: usize) -> Result<Option<Object>, Failure> {
+        if let Ok(own) = object.cast::<ScriptObject>() {
+            return Ok(Some(own.get().object().clone()));
+        }
+        let Some(program) = self.program else { return Ok(None) };
+        if let Some(ty) = program.compiled_class(object) {
+            if let Some((known, _)) = self.objects.iter().find(|(_, instance)| instance.is(object)) {
+                return Ok(Some(known.clone()));
+            }
+            let Some(class) = program.unit().class(ty) else { return Ok(None) };
+            let made = Object::new(ty, vec![IValue::Uninitialized; class.attributes.len()]);
+            self.objects.push((made.clone(), object.clone()));
+            for (slot, attribute) in class.attributes.iter().enumerate() {
+                let value = object.getattr(attribute.name.as_str())?;
+                made.set(slot, self.value(&value, attribute.ty, depth + 1)?);
+            }
+            return Ok(Some(made));
+        }
+        match wrapped(object)? {
+            Some(native) => Ok(native.cast::<ScriptObject>().ok().map(|own| own.get().object().clone())),
+            None => Ok(None),
+        }
     }
 
     fn complex(&self, object: &Bound<'py, PyAny>) -> Converted {
@@ -226,8 +275,12 @@ impl<'py> Call<'py> {
         if let Ok(list) = object.cast::<PyList>() {
             return list.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect();
         }
-        let tuple = object.cast::<PyTuple>().map_err(|_| Failure::Type)?;
-        tuple.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect()
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            return tuple.iter().enumerate().map(|(i, item)| self.value(&item, ty(i), depth + 1)).collect();
+        }
+        let range = object.cast::<PyRange>().map_err(|_| Failure::Type)?;
+        let items = range.try_iter()?.enumerate();
+        items.map(|(i, item)| self.value(&item?, ty(i), depth + 1)).collect()
     }
 
     fn dict(&mut self, object: &Bound<'py, PyAny>, key: Type, value: Type, depth: usize) -> Converted {
@@ -257,8 +310,8 @@ impl<'py> Call<'py> {
         if object.is_instance_of::<PyString>() {
             return self.text(object);
         }
-        if let Ok(o) = object.cast::<ScriptObject>() {
-            return Ok(IValue::Object(o.get().object().clone()));
+        if let Some(object) = self.object(object, depth)? {
+            return Ok(IValue::Object(object));
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             let items: Result<Vec<_>, _> = tuple.iter().map(|item| self.inferred(&item, depth + 1)).collect();
@@ -353,6 +406,10 @@ impl<'py> Call<'py> {
             IValue::Tuple(tuple) => {
                 let items: PyResult<Vec<_>> = tuple.items().iter().map(next).collect();
                 let items = PyTuple::new(py, items?)?;
+                let class = tuple.named_type().and_then(|ty| program.python_class(py, ty));
+                if let Some(class) = class {
+                    return class.call_method1("_make", (items,));
+                }
                 match tuple.named_type().and_then(Type::as_tuple).and_then(|t| t.named.as_ref()) {
                     Some(named) => {
                         let fields: Vec<&str> = named.fields.iter().map(|f| f.name.as_str()).collect();
@@ -361,10 +418,14 @@ impl<'py> Call<'py> {
                     None => items.into_any(),
                 }
             }
-            IValue::Object(object) => {
-                Bound::new(py, ScriptObject::new(program.clone(), object.clone()))?.into_any()
-            }
+            IValue::Object(object) => match program.python_class(py, object.class()) {
+                Some(class) => self.instance(object, class, program, depth)?,
+                None => Bound::new(py, ScriptObject::new(program.clone(), object.clone()))?.into_any(),
+            },
             IValue::Enum(member) => {
+                if let Some(class) = program.python_class(py, member.ty()) {
+                    return class.get_item(member.name().as_str());
+                }
                 let name = member.ty().annotation_str();
                 helper(py, "enum_member")?.call1((name, member.name().as_str(), next(member.value())?))?
             }
@@ -384,13 +445,36 @@ impl<'py> Call<'py> {
         })
     }
 
+    /// Makes an instance of the Python class of an object, without its constructor; an argument is returned as it is, with
+    /// the attributes that it has now.
+    fn instance(
+        &self,
+        object: &Object,
+        class: Bound<'py, PyAny>,
+        program: &Hosted,
+        depth: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let known = self.objects.iter().find(|(known, _)| known.id() == object.id());
+        if let Some((_, instance)) = known {
+            return Ok(instance.clone());
+        }
+        let made = class.call_method1("__new__", (&class,))?;
+        let attributes = program.unit().class(object.class()).map(|class| &class.attributes);
+        let values = object.read().clone();
+        for (attribute, value) in attributes.into_iter().flatten().zip(&values) {
+            made.setattr(attribute.name.as_str(), self.result(value, program, depth + 1)?)?;
+        }
+        Ok(made)
+    }
+
     fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         if let Some((_, object)) = self.tensors.iter().find(|(known, _)| known.ptr_eq(tensor)) {
             return Ok(object.clone());
         }
         let own = |tensor: &Tensor| Ok(Bound::new(py, PyTensor(tensor.clone()))?.into_any());
-        match self.library {
+        let of_torch = || self.program.is_some_and(|program| program.of_torch);
+        match self.library.or_else(|| of_torch().then_some(Library::Torch)) {
             Some(Library::Torch) => match torch(py)? {
                 Some(torch) => torch.tensor(py, tensor),
                 None => own(tensor),
@@ -399,6 +483,15 @@ impl<'py> Call<'py> {
             _ => own(tensor),
         }
     }
+}
+
+/// Returns the object of a program that an object of `flambeau.jit` stands for.
+fn wrapped<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let ty = object.get_type();
+    if ty.hasattr(pyo3::intern!(object.py(), "_wraps_native"))? {
+        return object.getattr(pyo3::intern!(object.py(), "_native")).map(Some);
+    }
+    Ok(None)
 }
 
 /// Returns the type of elements: theirs if it is the same for all, otherwise `Any`.
@@ -437,15 +530,22 @@ struct Torch {
     tensor: Py<PyType>,
     to_dlpack: Py<PyAny>,
     from_dlpack: Py<PyAny>,
+    is_grad_enabled: Py<PyAny>,
 }
 
 impl Torch {
     fn capsule<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = object.py();
         if object.getattr("requires_grad")?.is_truthy()? {
-            let text = "a tensor of PyTorch that requires a gradient: gradients do not flow between the libraries; pass \
-                        `tensor.detach()`";
-            return Err(misuse(py, text.to_owned()));
+            if self.is_grad_enabled.bind(py).call0()?.is_truthy()? {
+                static REQUIRED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+                let class = REQUIRED.import(py, "flambeau.jit", "GradientRequired")?;
+                return Err(PyErr::from_type(
+                    class.clone(),
+                    "the tensor requires a gradient; pass `tensor.detach()`",
+                ));
+            }
+            return self.capsule(&object.call_method0("detach")?);
         }
         // The conjugate bit of complex tensors is not part of DLPack; the method checks it.
         if object.call_method0("is_complex")?.is_truthy()? {
@@ -479,8 +579,17 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
         from_dlpack: exchange.getattr("from_dlpack")?.unbind(),
+        is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
+}
+
+/// Returns a tensor of PyTorch over the memory of a tensor, or over a copy if PyTorch cannot have the memory.
+#[pyfunction]
+pub(crate) fn to_torch<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let torch = torch(py)?.ok_or_else(|| misuse(py, "PyTorch is not imported".to_owned()))?;
+    torch.tensor(py, &tensor.get().0)
 }
 
 /// Returns NumPy's type of arrays if the program imported it.

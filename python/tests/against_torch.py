@@ -1,125 +1,139 @@
 """Runs test files that are written for PyTorch with `torch.jit` replaced by this package.
 
-    python tests/against_torch.py test_list_dict.py [NAME ...]
+    python tests/against_torch.py [--report FILE] [--select NAME] [--jobs N] test/jit/test_list_dict.py test/jit/test_union.py ...
 
-The functions `script`, `load`, `save`, `freeze` and the class `CompilationUnit` of `torch.jit` are replaced before the file is
-imported, and so is `checkScript` of PyTorch's own test class: it compiles, calls, and compares with the call in Python. The
-report counts the tests that passed, failed and were skipped, and the reasons of failures by frequency. NAMEs select tests whose
-names contain one of them.
+The functions and classes of `torch.jit` that compile, trace, load and save are replaced before a file is imported; everything
+else, PyTorch's own test class and `FileCheck` included, is PyTorch's. The assertions of a test are therefore those of the file,
+on results of this package.
+
+Every file runs in a process of its own. A test that ends the process or takes longer than `--seconds` is reported as such,
+and the next process continues behind it. The outcome of a test is one of
+
+- `passed`: all assertions held, and at least one replaced function was called;
+- `untouched`: all assertions held, but no replaced function was called, so the test says nothing about this package;
+- `internal`: the test failed, and its source uses parts of PyTorch's C++ library or of its fusers and executors
+  (`_INTERNAL` below), which this package does not have, or a helper passes an object of this package to that library;
+- `failed`, `crashed`, `hung`, `skipped`.
+
+The share passed is `passed` of `passed`, `failed`, `crashed` and `hung`. `--report` writes every outcome as JSON lines.
 """
 
 from __future__ import annotations
 
+import argparse
 import collections
+import functools
 import importlib.util
 import inspect
+import io
+import json
+import os
 import pathlib
+import re
+import signal
 import sys
+import threading
+import traceback
 import unittest
+from collections.abc import Iterator
 from typing import Any
 
-import torch
-
-import flambeau
-
-_KEPT = {name: getattr(torch.jit, name) for name in ("script", "load", "save", "freeze", "CompilationUnit", "trace")}
-
-
-def script(definition: Any, *args: Any, **options: Any) -> Any:
-    """`torch.jit.script` without its private options."""
-    return flambeau.jit.script(definition)
+_INTERNAL = re.compile(
+    r"torch\._C\._?(?!_nn|_get_tracing|_jit_internal|_disable_emit)[A-Za-z]|parse_ir|run_pass|self\.assertAutodiffNode|"
+    r"\.cuda\(|RUN_CUDA|device_count|torch\.onnx|_get_trace_graph|assertExpectedGraph|torch\.jit\._(?!fork|wait|overload|"
+    r"unwrap_optional|script)|last_executed_optimized_graph|FUSION_GROUP|assertAllFused|get_debug_state|mobile|"
+    r"_jit_pass|torchbind|torch\.classes|quantiz|_save_for_lite|debug_pkl|\._c\.|torch\.package|BUILD_WITH_CAFFE2|"
+    r"propagate_shapes|flatbuffer|nvfuser|to_backend|monkeytype"
+)
+"""Uses in the source of a test of what only PyTorch's own library has."""
 
 
-def trace(*args: Any, **options: Any) -> Any:
-    """`torch.jit.trace`, which this package does not have."""
-    raise flambeau.UnsupportedError("flambeau has no `trace`")
+class Calls:
+    """Counts calls of replaced functions."""
+
+    count = 0
 
 
-def check_script(self: unittest.TestCase, script: Any, inputs: Any, name: str = "func", **options: Any) -> Any:
-    """`JitTestCase.checkScript`: results of the compiled function are those of Python."""
-    if isinstance(script, str):
-        frame = inspect.currentframe()
-        names = dict(frame.f_back.f_globals) if frame is not None and frame.f_back is not None else {}
-        exec(script, names)  # noqa: S102 - the tests' own source
-        compiled, python = flambeau.CompilationUnit(script)[name], names[name]
-    else:
-        compiled, python = flambeau.jit.script(script), script
-    wanted = python(*_copied(inputs))
-    torch.testing.assert_close(compiled(*_copied(inputs)), wanted, rtol=1e-4, atol=1e-5, equal_nan=True) if _tensors(
-        wanted
-    ) else self.assertEqual(compiled(*_copied(inputs)), wanted)
-    return compiled
+def _counted(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        Calls.count += 1
+        return function(*args, **kwargs)
 
-
-def _copied(inputs: Any) -> list[Any]:
-    import copy
-
-    detach = [value.detach() if isinstance(value, torch.Tensor) else value for value in inputs]
-    return [value.clone() if isinstance(value, torch.Tensor) else copy.deepcopy(value) for value in detach]
-
-
-def _tensors(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return bool(value) and all(_tensors(part) for part in value)
-    return isinstance(value, torch.Tensor)
-
-
-def check_raises(
-    self: unittest.TestCase, script: Any, inputs: Any, exception: Any, regex: str, name: str | None = None, **options: Any
-) -> None:
-    """`JitTestCase.checkScriptRaisesRegex`: both raise, whatever the text."""
-    with self.assertRaises(exception):
-        script(*inputs)
-    with self.assertRaises(Exception):
-        flambeau.jit.script(script)(*inputs)
+    return call
 
 
 def replace() -> None:
-    """Replaces the functions of PyTorch."""
-    torch.jit.script = script
-    torch.jit.trace = trace
-    torch.jit.load = flambeau.load
-    torch.jit.save = flambeau.save
-    torch.jit.freeze = flambeau.jit.freeze
-    torch.jit.CompilationUnit = lambda text="", *args, **options: flambeau.CompilationUnit(text)
-    try:
-        from torch.testing._internal.jit_utils import JitTestCase
-    except ImportError:
-        return
-    JitTestCase.checkScript = check_script
-    JitTestCase.checkScriptRaisesRegex = check_raises
-    # The hooks save and load every compiled function with PyTorch.
-    JitTestCase.setHooks = lambda self: None
-    JitTestCase.clearHooks = lambda self: None
+    """Replaces the functions and classes of `torch.jit`."""
+    import torch
+    from torch.testing import FileCheck
+    from torch.testing._internal import jit_utils
+
+    import flambeau
+    from flambeau import jit
+
+    def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+        return jit.script(obj)
+
+    def trace(func: Any, example_inputs: Any = None, *args: Any, **options: Any) -> Any:
+        for private in ("optimize", "_force_outplace", "_module_class", "_compilation_unit", "_store_inputs"):
+            options.pop(private, None)
+        return jit.trace(func, example_inputs, *args, **options)
+
+    def trace_module(mod: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        for private in ("optimize", "_force_outplace", "_module_class", "_compilation_unit", "_store_inputs"):
+            options.pop(private, None)
+        return jit.trace_module(mod, inputs, *args, **options)
+
+    def unit(lang: str | None = None, _frames_up: int = 0) -> Any:
+        # The frames of this function and of the one that counts calls are between the test and the unit.
+        return jit.CompilationUnit(lang, _frames_up=_frames_up + 2)
+
+    names: dict[str, Any] = {
+        "script": script, "trace": trace, "trace_module": trace_module, "CompilationUnit": unit, "freeze": jit.freeze,
+        "load": jit.load, "save": jit.save, "optimize_for_inference": jit.optimize_for_inference,
+    }  # fmt: skip
+    for name, function in names.items():
+        setattr(torch.jit, name, _counted(function))
+    for name in ("ScriptModule", "RecursiveScriptModule", "ScriptFunction"):
+        setattr(torch.jit, name, getattr(jit, name, jit.ScriptModule))
+    torch.jit.script_method = getattr(jit, "script_method", torch.jit.script_method)
+    torch.jit.Error = flambeau.RuntimeError
+    for name in ("TracerWarning", "TracingCheckError"):
+        setattr(torch.jit, name, getattr(jit, name))
+    jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)
+
+    # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
+    run = FileCheck.run
+
+    def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
+        text = test if isinstance(test, str) else str(test)
+        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]), text)
+        return run(self, text, *more, **options)
+
+    class TextCheck(FileCheck):
+        run = run_on_text
+
+    torch.testing.FileCheck = TextCheck
+    jit_utils.FileCheck = TextCheck
+    # The hooks save and load every function that PyTorch compiles.
+    jit_utils.JitTestCase.setHooks = lambda self: None
+    jit_utils.JitTestCase.clearHooks = lambda self: None
+
+    def contains(self: Any, graph: Any, kind: str, consider_subgraphs: bool = False) -> None:
+        self.assertTrue(any(node.kind == kind for node in graph.nodes(nested=True)), str(graph))
+
+    def contains_exactly(
+        self: Any, graph: Any, kind: str, num_kind_nodes: int, consider_subgraphs: bool = False
+    ) -> None:
+        self.assertEqual(sum(node.kind == kind for node in graph.nodes(nested=True)), num_kind_nodes, str(graph))
+
+    # In PyTorch, nodes have methods where ours have properties.
+    jit_utils.JitTestCase.assertGraphContains = contains
+    jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
 
 
-class Result(unittest.TestResult):
-    """Counts tests, and failures by reason."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.passed = 0
-        self.reasons: collections.Counter[str] = collections.Counter()
-
-    def addSuccess(self, test: unittest.TestCase) -> None:
-        self.passed += 1
-
-    def _note(self, test: unittest.TestCase, error: Any) -> None:
-        lines = [line for line in str(error[1]).strip().splitlines() if line.strip()]
-        reason = f"{error[0].__name__}: {lines[0][:100] if lines else ''}"
-        self.reasons[reason] += 1
-        print(f"FAILED {test.id().rpartition('.')[2]}: {reason}")
-
-    def addFailure(self, test: unittest.TestCase, error: Any) -> None:
-        super().addFailure(test, error)
-        self._note(test, error)
-
-    def addError(self, test: Any, error: Any) -> None:
-        super().addError(test, error)
-        self._note(test, error)
-
-
-def _cases(suite: Any) -> Any:
+def _cases(suite: Any) -> Iterator[Any]:
     for part in suite:
         if isinstance(part, unittest.TestSuite):
             yield from _cases(part)
@@ -127,33 +141,225 @@ def _cases(suite: Any) -> Any:
             yield part
 
 
-def run(path: pathlib.Path, names: list[str]) -> Result:
-    """Runs the tests of a file."""
+def _reason(error: Any) -> str:
+    """Returns the class of an exception and the first line of its text, or the error of the program below it."""
+    value = error[1]
+    while value.__cause__ is not None and not type(value).__module__.startswith("flambeau"):
+        value = value.__cause__
+    lines = [line.strip() for line in str(value).strip().splitlines() if line.strip()]
+    text = lines[-1] if lines and "TorchScript interpreter" in lines[0] else "".join(lines[:1])
+    return f"{type(value).__name__}: {text[:160]}"
+
+
+class Result(unittest.TestResult):
+    """The outcome of one test, with the reason."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outcome, self.reason, self.text = "passed", "", ""
+
+    def addSkip(self, test: Any, reason: str) -> None:
+        self.outcome, self.reason = "skipped", reason
+
+    def addExpectedFailure(self, test: Any, error: Any) -> None:
+        self.outcome = "passed"
+
+    def addUnexpectedSuccess(self, test: Any) -> None:
+        self.outcome, self.reason = "failed", "the test is expected to fail"
+
+    def _note(self, test: Any, error: Any) -> None:
+        if self.outcome != "failed":
+            self.outcome, self.reason = "failed", _reason(error)
+            self.text = self._exc_info_to_string(error, test) if not self.text else self.text
+
+    def addFailure(self, test: Any, error: Any) -> None:
+        self._note(test, error)
+
+    def addError(self, test: Any, error: Any) -> None:
+        self._note(test, error)
+
+    def addSubTest(self, test: Any, subtest: Any, error: Any) -> None:
+        if error is not None:
+            self._note(subtest, error)
+
+
+def _is_internal(case: Any) -> bool:
+    method = getattr(type(case), case._testMethodName, None)
+    try:
+        return _INTERNAL.search(inspect.getsource(inspect.unwrap(method))) is not None  # type: ignore[arg-type]
+    except (OSError, TypeError):
+        return False
+
+
+def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) -> None:
+    """Runs the tests of a file that are not to be skipped; writes a line before and after each."""
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    # What tests print is not part of the report.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.path.insert(0, str(path.parent.parent))
+    sys.path.insert(0, str(path.parent))
+    sys.argv = [str(path)]
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise SystemExit(f"{path} is no Python file")
+    assert spec is not None and spec.loader is not None, f"{path} is no Python file"
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
-    result = Result()
-    for case in _cases(unittest.defaultTestLoader.loadTestsFromModule(module)):
-        if not names or any(name in case.id() for name in names):
-            case.run(result)
-    return result
+
+    def expired(*_: Any) -> None:
+        raise TimeoutError(f"the test takes more than {seconds} seconds")
+
+    signal.signal(signal.SIGALRM, expired)
+    own = [
+        value for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (path.stem, "__main__")
+    ]  # fmt: skip
+    for cls in own:
+        if not cls.__dict__.get("__unittest_skip__"):
+            cls.setUpClass()
+        for case in _cases(unittest.defaultTestLoader.loadTestsFromTestCase(cls)):
+            name = f"{cls.__name__}.{case._testMethodName}"
+            if name in skip or select and not any(part in name for part in select):
+                continue
+            print(json.dumps({"start": name}), file=out)
+            result, before = Result(), Calls.count
+            signal.alarm(seconds)
+            try:
+                case.run(result)
+            except TimeoutError:
+                result.outcome = "hung"
+            finally:
+                signal.alarm(0)
+            if result.outcome == "failed" and result.reason.startswith("TimeoutError"):
+                result.outcome = "hung"
+            if result.outcome == "passed" and Calls.count == before:
+                result.outcome = "untouched"
+            # A binding of PyTorch's library that refuses an object of this package.
+            refused = "incompatible function arguments. The following argument types" in result.text
+            if result.outcome in ("failed", "hung") and (refused or _is_internal(case)):
+                result.outcome = "internal"
+            print(json.dumps({"test": name, "outcome": result.outcome, "reason": result.reason, "text": result.text}), file=out)
+    print(json.dumps({"end": True}), file=out)
+
+
+class Worker:
+    """A process that runs the tests of a file: a copy of this one, in which PyTorch is imported already."""
+
+    def __init__(self, path: pathlib.Path, skip: set[str], select: list[str], seconds: int) -> None:
+        (out, to_out), (error, to_error) = os.pipe(), os.pipe()
+        sys.stdout.flush()
+        self.id = os.fork()
+        if self.id == 0:
+            try:
+                os.dup2(to_out, 1)
+                os.dup2(to_error, 2)
+                work(path, skip, select, seconds)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+        os.close(to_out)
+        os.close(to_error)
+        self.stdout, self.stderr = os.fdopen(out), os.fdopen(error, errors="replace")
+
+    def kill(self) -> None:
+        os.kill(self.id, signal.SIGKILL)
+
+    def wait(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
+
+
+def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> list[dict[str, Any]]:
+    """Runs a file in worker processes, and returns the outcomes of its tests. Prints those that did not pass at once."""
+    found: list[dict[str, Any]] = []
+
+    def note(outcome: dict[str, Any]) -> None:
+        found.append(outcome)
+        if outcome["outcome"] in ("failed", "crashed", "hung"):
+            print(f"{outcome['outcome']} {path.name}::{outcome['test']}: {outcome['reason']}", flush=True)
+            if verbose:
+                print(outcome["text"])
+
+    done: set[str] = set()
+    while True:
+        worker = Worker(path, done, select, seconds)
+        running, ended = None, False
+
+        killer: threading.Timer | None = None
+        errors = io.StringIO()
+        reader = threading.Thread(target=lambda pipe=worker.stderr, to=errors: [to.write(line) for line in pipe], daemon=True)
+        reader.start()
+        for text in worker.stdout:
+            line = json.loads(text)
+            if "start" in line:
+                running = line["start"]
+                killer = threading.Timer(seconds + 10, worker.kill)
+                killer.start()
+                continue
+            if killer is not None:
+                killer.cancel()
+            if "end" in line:
+                ended = True
+                continue
+            note({"file": path.name, **line})
+            done.add(line["test"])
+            running = None
+        code = worker.wait()
+        if killer is not None:
+            killer.cancel()
+        if ended:
+            return found
+        reader.join(5)
+        last = " / ".join(errors.getvalue().strip().splitlines()[-3:])[-300:]
+        if running is None:
+            note({"file": path.name, "test": "<import>", "outcome": "crashed", "reason": last, "text": errors.getvalue()[-4000:]})
+            return found
+        outcome = "hung" if code == -signal.SIGKILL else "crashed"
+        note({"file": path.name, "test": running, "outcome": outcome, "reason": last, "text": errors.getvalue()[-4000:]})
+        done.add(running)
+
+
+_COUNTED = ("passed", "failed", "crashed", "hung")
+
+
+def summary(found: list[dict[str, Any]]) -> str:
+    """Returns the shares per file and the reasons of failures by frequency."""
+    lines = []
+    by_file: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
+    for test in found:
+        by_file[test["file"]][test["outcome"]] += 1
+    by_file["all"] = sum(by_file.values(), collections.Counter())
+    reasons = collections.Counter(t["reason"] for t in found if t["outcome"] in ("failed", "crashed", "hung"))
+    for reason, count in reasons.most_common(60):
+        lines.append(f"{count:5}  {reason}")
+    lines.append("")
+    lines.append(f"{'file':44} passed    of  share   internal untouched skipped")
+    for name, counts in by_file.items():
+        total = sum(counts[outcome] for outcome in _COUNTED)
+        share = f"{counts['passed'] / total:6.1%}" if total else "     -"
+        rest = f"{counts['internal']:8} {counts['untouched']:9} {counts['skipped']:7}"
+        lines.append(f"{name:44} {counts['passed']:6} {total:5} {share}   {rest}")
+    return "\n".join(lines)
 
 
 def main(arguments: list[str]) -> int:
-    if not arguments:
-        print(__doc__)
-        return 2
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=pathlib.Path)
+    parser.add_argument("--select", action="append", default=[], help="run tests whose names contain this")
+    parser.add_argument("--report", type=pathlib.Path, help="write all outcomes to this file")
+    parser.add_argument("--seconds", type=int, default=120, help="the bound of the time of a test")
+    parser.add_argument("--verbose", action="store_true", help="print the whole error of each failure")
+    options = parser.parse_args(arguments)
+    # Not a part of the reasons of failures.
+    os.environ["PYTORCH_PRINT_REPRO_ON_FAILURE"] = "0"
     replace()
-    result = run(pathlib.Path(arguments[0]), arguments[1:])
-    skipped = len(result.skipped)
-    total = result.passed + len(result.failures) + len(result.errors)
-    for reason, count in result.reasons.most_common(20):
-        print(f"{count:5}  {reason}")
-    print(f"{result.passed} of {total} passed, {skipped} skipped: {arguments[0]}")
-    return 0 if result.passed == total else 1
+    found: list[dict[str, Any]] = []
+    for path in options.files:
+        found += run(path.resolve(), options.select, options.seconds, options.verbose)
+        if options.report is not None:
+            options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
+    print(summary(found))
+    return 0 if all(test["outcome"] not in ("failed", "crashed", "hung") for test in found) else 1
 
 
 if __name__ == "__main__":

@@ -134,3 +134,8 @@ def test_random_numbers_continue():
 
 def test_dtypes_pickle():
     assert pickle.loads(pickle.dumps(flambeau.float32)) is flambeau.float32
+
+
+def test_ranges_are_lists_of_integers():
+    unit = flambeau.CompilationUnit("def f(x: List[int]):\n    return x[1:]\n\ndef g(x: List[bool]):\n    return all(x)\n")
+    assert unit.f(range(4)) == [1, 2, 3] and unit.g([1, 0]) is False

@@ -1,6 +1,7 @@
 """Modules of PyTorch, and archives and exported programs that PyTorch writes."""
 
-from typing import Dict, Final, List, Optional
+import enum
+from typing import Dict, Final, List, NamedTuple, Optional, Tuple
 
 import pytest
 
@@ -155,3 +156,218 @@ def test_exported_programs(tmp_path):
     assert torch.allclose(program.to_module()(x), python(x), atol=1e-6)
     with pytest.raises(flambeau.Error):
         program(x.to(torch.float64))
+
+
+class Legacy(jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(2))
+        self.inner = nn.Linear(2, 2)
+        self.factor = 3
+
+    @jit.script_method
+    def forward(self, x):
+        return self.helper(self.inner(x)) * self.weight
+
+    @jit.script_method
+    def helper(self, x):
+        return x * self.factor
+
+
+def test_classes_that_derive_from_script_module():
+    module, x = Legacy(), torch.randn(4, 2)
+    wanted = module.inner(x) * 3 * module.weight
+    assert isinstance(module, nn.Module) and isinstance(module, jit.ScriptModule)
+    assert torch.allclose(module(x), wanted) and "aten::linear" in str(module.inlined_graph)
+    module.define("def twice(self, x):\n    return self.helper(x) + self.helper(x)\n")
+    assert torch.allclose(module.twice(x), x * 6) and torch.allclose(module(x), wanted)
+    assert [name for name, _ in module.named_parameters()] == ["weight", "inner.weight", "inner.bias"]
+
+
+def test_compiled_modules_are_modules_of_pytorch():
+    import copy
+    import io
+
+    inner = jit.script(nn.Linear(2, 2))
+    both = nn.Sequential(inner, nn.ReLU())
+    assert [name for name, _ in both.named_parameters()] == ["0.weight", "0.bias"]
+    outer = jit.script(both)
+    x = torch.randn(3, 2)
+    assert torch.allclose(outer(x), both(x)) and len(outer) == 2 and isinstance(outer[0], jit.ScriptModule)
+    other = copy.deepcopy(outer)
+    other.load_state_dict({name: torch.zeros_like(value) for name, value in outer.state_dict().items()})
+    assert other(x).abs().sum() == 0 and outer(x).abs().sum() > 0
+    double = copy.deepcopy(outer).double()
+    assert double(x.double()).dtype == torch.float64
+    buffer = io.BytesIO()
+    jit.save(outer, buffer, _extra_files={"note": "hello"})
+    buffer.seek(0)
+    files = {"note": ""}
+    loaded = jit.load(buffer, _extra_files=files)
+    assert files == {"note": b"hello"} and torch.allclose(loaded(x), outer(x)) and isinstance(loaded, nn.Module)
+
+
+def test_values_have_their_classes_of_python():
+    assert run_pair(Pair(1, 2.0)) == Pair(2, 4.0) and type(run_pair(Pair(1, 2.0))) is Pair
+    made = move(Point(1))
+    assert type(made) is Point and made.x == 2
+    assert move_color(Color.RED) is Color.GREEN
+
+
+class Pair(NamedTuple):
+    a: int
+    b: float
+
+
+class Color(enum.Enum):
+    RED = 1
+    GREEN = 2
+
+
+class Point:
+    def __init__(self, x: int):
+        self.x = x
+
+
+@jit.script
+def run_pair(p: Pair):
+    return Pair(p.a * 2, p.b * 2)
+
+
+@jit.script
+def move(p: Point):
+    return Point(p.x + 1)
+
+
+@jit.script
+def move_color(color: Color):
+    if color == Color.RED:
+        return Color.GREEN
+    return Color.RED
+
+
+def test_functions_are_saved_as_modules(tmp_path):
+    move_color.save(tmp_path / "f.pt")
+    power = jit.script(cube)
+    power.save(tmp_path / "g.pt")
+    assert jit.load(tmp_path / "g.pt")(2.0) == 8
+    assert torch.jit.load(str(tmp_path / "g.pt"))(2.0) == 8
+
+
+def cube(x: float):
+    return x * x * x
+
+
+def test_texts_have_the_names_of_the_caller():
+    factor = 3
+    unit = flambeau.CompilationUnit("def f(x: Pair):\n    return cube(x.b) * factor\n")
+    assert unit.f(Pair(1, 2.0)) == 24.0
+    unit.define("def g(x: float):\n    return f(Pair(1, x))\n")
+    assert unit.g(1.0) == 3.0 and factor == 3
+
+
+def test_hooks_are_compiled():
+    def before(self, input: Tuple[torch.Tensor]):
+        return (input[0] + self.offset,)
+
+    def after(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+        return output * input[0].sum()
+
+    class Inner(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.offset = 2
+
+        def forward(self, x):
+            return x * 3
+
+    inner = Inner()
+    inner.register_forward_pre_hook(before)
+    inner.register_forward_hook(after)
+    outer, x = nn.Sequential(inner, nn.ReLU()), torch.ones(2)
+    module = jit.script(outer)
+    assert module(x).tolist() == outer(x).tolist() == [54, 54]
+    assert module[0](x).tolist() == inner(x).tolist() and jit.script(inner)(x).tolist() == inner(x).tolist()
+
+
+def test_methods_have_the_names_of_their_own_closures():
+    def one():
+        return 1
+
+    def two():
+        return 2
+
+    class Both:
+        def __init__(self):
+            self.a = one()
+
+        @property
+        def b(self):
+            return two()
+
+    @jit.script
+    def f():
+        x = Both()
+        return x.a + x.b
+
+    assert f() == 3
+
+
+def test_unused_functions_and_types_in_comments():
+    class Meta:
+        def __init__(self, a: int):
+            self.a = a
+
+        @torch.jit.unused
+        def anything(self, *args, **kwargs):
+            return 1
+
+        def first(self, others: List["Meta"]) -> "Meta":
+            return others[0]
+
+    @torch.jit.unused
+    def unused(
+        x,
+        *args,
+    ):
+        return open(x)
+
+    @jit.script
+    def f(a: int):
+        made = []  # type: List[Meta]
+        made.append(Meta(a))
+        if a > 3:
+            unused(a)
+        return made[0].first(made).a
+
+    assert f(3) == 3
+    with pytest.raises(flambeau.RuntimeError, match="interpreter[^$]*Cannot call @unused"):
+        f(4)
+
+
+def test_attributes_of_other_classes():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.point = Point(3)
+            self.typed = torch.jit.Attribute([], List[int])
+
+        def forward(self, x):
+            self.point.x += 1
+            return x + self.point.x + len(self.typed)
+
+    module = jit.script(Holder())
+    assert module(torch.zeros(1)).item() == 4 and module(torch.zeros(1)).item() == 5
+    assert type(module.point) is Point and module.point.x == 5
+
+
+def test_traces_are_called_by_functions():
+    traced = jit.trace(lambda x: x * 2 + 1, (torch.ones(2),))
+
+    @jit.script
+    def f(x):
+        return traced(x) + traced(x)
+
+    assert f(torch.ones(2)).tolist() == [6, 6]
+    by_name = jit.trace(lambda x, y: x - y, example_kwarg_inputs={"y": torch.ones(1), "x": torch.ones(1)})
+    assert by_name(torch.tensor([3.0]), torch.tensor([1.0])).item() == 2

@@ -118,7 +118,7 @@ impl<'a> Cx<'a> {
                 let member = IValue::Enum(flambeau_ir::value::EnumValue::new(ty, name, value));
                 Ok(Sugar::Value(self.edit(|e| e.constant_of(member, ty))))
             }
-            None => self.fail(span, format!("Enum {} has no member '{name}'", ty.annotation())),
+            None => self.fail(span, format!("Enum {} has no attribute '{name}'", ty.annotation())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Calls of functions, methods, classes and builtins, and tasks that run them.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
+use flambeau_ir::module::Class;
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
@@ -95,8 +96,10 @@ impl<'a> Cx<'a> {
                 // Calling a module calls `forward`, calling any other object calls `__call__`.
                 let ty = self.ty(value);
                 let module = flambeau_ir::types::ClassEnv::is_module(self.session, ty);
-                let name = if module { "forward" } else { "__call__" };
-                self.call_method(span, value, Symbol::new(name), args).await
+                match module {
+                    true => self.call_module(span, value, args).await,
+                    false => self.call_method(span, value, Symbol::new("__call__"), args).await,
+                }
             }
             Sugar::Value(value) if self.ty(value) == Type::PY_OBJECT => {
                 Ok(Sugar::Value(self.call_host(span, value, &args)))
@@ -117,6 +120,51 @@ impl<'a> Cx<'a> {
             }
             other => self.fail(span, format!("cannot call a {}", other.describe())),
         }
+    }
+
+    /// Calls `forward` of a module between its hooks, as PyTorch calls modules. A hook before `forward` gets the tuple of the
+    /// inputs, and its result, if there is one, replaces them; a hook behind it gets the inputs and the output, and its result
+    /// replaces the output.
+    async fn call_module(&self, span: Span, module: ValueId, mut args: CallArgs) -> Res<Sugar> {
+        let forward = Symbol::new("forward");
+        let ty = self.ty(module);
+        let hooks = |class: &Class| (class.pre_hooks.clone(), class.hooks.clone());
+        let (before, behind) = self.session.with_unit(|u| u.class(ty).map(hooks)).unwrap_or_default();
+        for hook in before {
+            let inputs = self.inputs(&args);
+            let result = self.call_hook(span, module, hook, &[inputs]).await?;
+            args.positional = match self.ty(result) {
+                Type::NONE => args.positional,
+                ty if ty.as_tuple().is_some() => {
+                    self.unpack_tuple(result).into_iter().map(|part| self.given(part)).collect()
+                }
+                _ => vec![self.given(result)],
+            };
+        }
+        if behind.is_empty() {
+            return self.call_method(span, module, forward, args).await;
+        }
+        let inputs = self.inputs(&args);
+        let output = self.call_method(span, module, forward, args).await?;
+        let mut output = self.as_value(span, output)?;
+        for hook in behind {
+            let result = self.call_hook(span, module, hook, &[inputs, output]).await?;
+            output = if self.ty(result) == Type::NONE { output } else { result };
+        }
+        Ok(Sugar::Value(output))
+    }
+
+    /// Returns the tuple of the inputs of a module, which its hooks get.
+    fn inputs(&self, args: &CallArgs) -> ValueId {
+        let parts: Vec<ValueId> = args.all().map(|given| given.value).collect();
+        self.tuple(&parts)
+    }
+
+    async fn call_hook(&self, span: Span, module: ValueId, hook: Symbol, args: &[ValueId]) -> Res<ValueId> {
+        let positional = args.iter().map(|&arg| self.given(arg)).collect();
+        let args = CallArgs { receiver: None, positional, keywords: Vec::new() };
+        let result = self.call_method(span, module, hook, args).await?;
+        self.as_value(span, result)
     }
 
     /// Returns the operator that a name of a namespace denotes in printed and archived code: there, `torch.cuda` is not a

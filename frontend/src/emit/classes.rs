@@ -143,7 +143,7 @@ impl ClassDeclaration<'_> {
     }
 
     /// Returns the names in the lists `list = ["name", ...]` of a class body.
-    fn names(&self, class: view::ClassDef<'_>, list: &str) -> HashSet<Symbol, FxBuildHasher> {
+    fn names(&self, class: view::ClassDef<'_>, list: &str) -> Vec<Symbol> {
         let ast = &self.file.parsed.ast;
         let lists = class.body().iter().filter_map(|&tree| match self.field(tree)? {
             (name, None, Some(value)) if name.as_str() == list => view::ListLiteral::of(ast, value),
@@ -234,6 +234,10 @@ impl ClassDeclaration<'_> {
             true => (self.names(class, "__parameters__"), self.names(class, "__buffers__")),
             false => Default::default(),
         };
+        if is_module {
+            made.pre_hooks = self.names(class, "__forward_pre_hooks__").into_iter().collect();
+            made.hooks = self.names(class, "__forward_hooks__").into_iter().collect();
+        }
         let kind = |name: Symbol| match (parameters.contains(&name), buffers.contains(&name)) {
             (true, _) => AttributeKind::Parameter,
             (_, true) => AttributeKind::Buffer,

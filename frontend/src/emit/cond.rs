@@ -207,7 +207,15 @@ impl<'a> Cx<'a> {
             return Ok(value);
         }
         if ty.as_class().is_some() {
-            return self.operate(span, "aten::Bool", "__bool__", &[value]).await;
+            let truth = self.operate(span, "aten::Bool", "__bool__", &[value]).await?;
+            return match self.ty(truth) {
+                Type::BOOL => Ok(truth),
+                other => {
+                    let found = other.annotation();
+                    let text = format!("expected a bool expression for condition but found '{found}'");
+                    self.fail(span, text)
+                }
+            };
         }
         let sized = matches!(ty.kind(), TypeKind::Str | TypeKind::List(_) | TypeKind::Dict(..));
         let result = if sized {

@@ -58,13 +58,20 @@ impl<'a> Cx<'a> {
                 None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
             });
         }
-        let elem = self.common_type(span, &mut values, elem_hint, "List")?;
+        let elem = self.common_type(span, &mut values, elem_hint.map(of_list), "List")?;
         Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
     }
 
-    /// Returns the common type of the elements of a container.
-    fn common_type(&self, span: Span, values: &mut [ValueId], hint: Option<Type>, what: &str) -> Res<Type> {
-        if let Some(hint) = hint {
+    /// Returns the common type of the elements of a container. A hint is the type that they must have, and the annotation of
+    /// the container from which it comes.
+    fn common_type(
+        &self,
+        span: Span,
+        values: &mut [ValueId],
+        hint: Option<(Type, Type)>,
+        what: &str,
+    ) -> Res<Type> {
+        if let Some((hint, annotated)) = hint {
             for value in values.iter_mut() {
                 *value = self.try_convert(*value, hint);
             }
@@ -72,14 +79,15 @@ impl<'a> Cx<'a> {
                 return Ok(hint);
             }
             let bad = values.iter().map(|&v| self.ty(v)).find(|&t| !self.is_subtype(t, hint)).unwrap_or(hint);
-            return self.fail(
-                span,
-                format!(
-                    "{what} type annotation `{}` did not match the type of an element: {}",
-                    hint.annotation(),
-                    bad.annotation()
-                ),
-            );
+            let bad = bad.annotation();
+            let found = match what.strip_prefix("Dict ") {
+                Some(part) => format!("type of an actual {part} type `{bad}`"),
+                None => format!("types of the given list elements: found `{bad}`"),
+            };
+            let container = what.split(' ').next().unwrap_or(what);
+            let annotated = annotated.annotation();
+            return self
+                .fail(span, format!("{container} type annotation `{annotated}` did not match the {found}"));
         }
         let types: Vec<Type> = values.iter().map(|&v| self.ty(v).erase_shapes()).collect();
         match unify_all(&types, true, None, self.session) {
@@ -112,8 +120,8 @@ impl<'a> Cx<'a> {
             hint.unwrap_or((Type::STR, Type::TENSOR))
         } else {
             (
-                self.common_type(span, &mut keys, hint.map(|h| h.0), "Dict key")?,
-                self.common_type(span, &mut values, hint.map(|h| h.1), "Dict value")?,
+                self.common_type(span, &mut keys, hint.map(|h| (h.0, Type::dict(h.0, h.1))), "Dict key")?,
+                self.common_type(span, &mut values, hint.map(|h| (h.1, Type::dict(h.0, h.1))), "Dict value")?,
             )
         };
         self.check_key(span, key)?;
@@ -181,7 +189,7 @@ impl<'a> Cx<'a> {
         if values.is_empty() {
             return Ok(self.value(Prim::ListConstruct, &[], Type::list(elem_hint.unwrap_or(Type::TENSOR))));
         }
-        let elem = self.common_type(span, &mut values, elem_hint, "List")?;
+        let elem = self.common_type(span, &mut values, elem_hint.map(of_list), "List")?;
         Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
     }
 
@@ -499,7 +507,7 @@ impl<'a> Cx<'a> {
                     Type::list(list_hint(hint).unwrap_or(Type::TENSOR)),
                 ));
             }
-            let elem = self.common_type(span, &mut values, list_hint(hint), "List")?;
+            let elem = self.common_type(span, &mut values, list_hint(hint).map(of_list), "List")?;
             return Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)));
         }
         // Iterate over other iterables with the loop of a comprehension.
@@ -569,4 +577,9 @@ impl<'a> Cx<'a> {
             }
         }
     }
+}
+
+/// Returns the type of elements with that of their list.
+fn of_list(elem: Type) -> (Type, Type) {
+    (elem, Type::list(elem))
 }

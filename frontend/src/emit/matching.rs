@@ -209,7 +209,8 @@ impl Cx<'_> {
             problem.notes.push(format!("the candidate is {}", only.text));
             return problem;
         }
-        let mut problem = self.error(span, format!("Arguments for call of `{name}` are not valid"));
+        let mut problem =
+            self.error(span, format!("Arguments for call are not valid: no variant of `{name}` takes them"));
         for failure in ranked.iter().take(CANDIDATES) {
             problem.notes.push(format!("{}: {}", failure.text, describe(failure)));
         }

@@ -160,12 +160,11 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses `# type: (A, B) -> R`: sets the types of the parameters and returns R.
+    /// Parses `# type: (A, B) -> R` or `# type: (A, B)`: sets the types of the parameters and returns R.
     fn signature_comment(&mut self, params: &mut [Pending]) -> Res<TreeId> {
         let start = self.next().start;
         let types = self.expression()?;
-        self.expect(Tok::Arrow, "in the type comment")?;
-        let result = self.expression()?;
+        let result = if self.eat(Tok::Arrow) { self.expression()? } else { self.nothing_node() };
         let span = self.span_from(start);
         let types = match self.ast.kind(types) {
             TreeKind::Dots => return Ok(result),

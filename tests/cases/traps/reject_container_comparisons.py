@@ -1,13 +1,13 @@
 # test frontend
 # Containers without comparison: mixed tuples, lists of lists, dictionaries, order of tuples.
 def f() -> bool:
-    return (1, "a") == (1, "a")  # error: call of `aten::eq` are not valid
+    return (1, "a") == (1, "a")  # error: no variant of `aten::eq` takes them
 
 def g() -> bool:
-    return [[1]] == [[1]]  # error: call of `aten::eq` are not valid
+    return [[1]] == [[1]]  # error: no variant of `aten::eq` takes them
 
 def h(a: Dict[str, int]) -> bool:
-    return a == a  # error: call of `aten::eq` are not valid
+    return a == a  # error: no variant of `aten::eq` takes them
 
 def i(a: Tuple[int, int]) -> bool:
-    return a < a  # error: call of `aten::lt` are not valid
+    return a < a  # error: no variant of `aten::lt` takes them

@@ -1,7 +1,7 @@
 # test frontend
 # `~` is for tensors.
 def f(x: int) -> int:
-    return ~x  # error: call of `aten::bitwise_not` are not valid
+    return ~x  # error: no variant of `aten::bitwise_not` takes them
 
 def g(x: bool) -> bool:
-    return ~x  # error: call of `aten::bitwise_not` are not valid
+    return ~x  # error: no variant of `aten::bitwise_not` takes them

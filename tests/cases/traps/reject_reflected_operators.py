@@ -8,4 +8,4 @@ class Money:
         return self.cents + other
 
 def f(n: int) -> int:
-    return n + Money(n)  # error: call of `aten::add` are not valid
+    return n + Money(n)  # error: no variant of `aten::add` takes them

@@ -1,0 +1,132 @@
+"""Calls of programs as nodes of PyTorch's gradient graph.
+
+A call with tensors of PyTorch that require gradients runs on tensors of this package over the same memory, which record the
+operators of the program. PyTorch's graph has one node for the call; its backward walks that record. With `create_graph` the
+backward is such a node itself, whose inputs are those of the call and the gradients of its results, so that gradients can be
+differentiated to any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import _native
+
+
+def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
+    """Returns a tensor of this package over the memory of one of PyTorch."""
+    made = _native.from_dlpack(tensor.detach())
+    if requires_grad:
+        made.requires_grad = True
+    return made
+
+
+class _Node(torch.autograd.Function):
+    """A node: results of ``compute`` as functions of ``inputs``, whose counterparts are the leaves that it returns."""
+
+    @staticmethod
+    def forward(ctx: Any, compute: Callable[[], tuple[Any, Any]], *inputs: Any) -> Any:
+        ctx.set_materialize_grads(False)
+        ctx.leaves, ctx.outputs = compute()
+        ctx.save_for_backward(*inputs)
+        results = tuple(_native.to_torch(output) for output in ctx.outputs)
+        ctx.mark_non_differentiable(
+            *(result for output, result in zip(ctx.outputs, results, strict=True) if not output.requires_grad)
+        )
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        leaves = ctx.leaves
+        pairs = zip(ctx.outputs, gradients, strict=True)
+        given = [(output, gradient) for output, gradient in pairs if gradient is not None and output.requires_grad]
+        if not given:
+            return (None, *(None for _ in leaves))
+        outputs, seeds = [output for output, _ in given], [gradient for _, gradient in given]
+        wanted = [i for i, leaf in enumerate(leaves) if leaf.requires_grad]
+        held = [leaves[i] for i in wanted]
+        result: list[Any] = [None] * len(leaves)
+        if not torch.is_grad_enabled():
+            found = _native.gradients(outputs, [own(seed.contiguous()) for seed in seeds], held, True, False)
+            for i, gradient in zip(wanted, found, strict=True):
+                result[i] = None if gradient is None else _native.to_torch(gradient)
+            return (None, *result)
+        present: list[int] = []
+
+        def compute() -> tuple[Any, Any]:
+            own_seeds = [own(seed.contiguous(), seed.requires_grad) for seed in seeds]
+            found = _native.gradients(outputs, own_seeds, held, True, True)
+            present.extend(i for i, gradient in zip(wanted, found, strict=True) if gradient is not None)
+            return [*leaves, *own_seeds], [gradient for gradient in found if gradient is not None]
+
+        made = _Node.apply(compute, *ctx.saved_tensors, *seeds)
+        for i, gradient in zip(present, made, strict=True):
+            result[i] = gradient
+        return (None, *result)
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return value._make(_mapped(part, change) for part in value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_mapped(part, change) for part in value)
+    if isinstance(value, dict):
+        return {key: _mapped(part, change) for key, part in value.items()}
+    return change(value)
+
+
+def call(
+    function: _native.Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    parameters: Sequence[tuple[_native.Tensor, torch.Tensor]] = (),
+) -> Any:
+    """Calls a program whose arguments, or whose module's parameters, require gradients."""
+    inputs = [tensor for _, tensor in parameters]
+    leaves = [native for native, _ in parameters]
+    known: dict[int, torch.Tensor] = {id(tensor): tensor for tensor in inputs}
+    made = {id(tensor): native for native, tensor in parameters}
+
+    def converted(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or not value.requires_grad:
+            return value
+        if id(value) not in known:
+            known[id(value)] = value
+            made[id(value)] = own(value, requires_grad=True)
+            inputs.append(value)
+            leaves.append(made[id(value)])
+        return made[id(value)]
+
+    args, kwargs = _mapped(args, converted), _mapped(kwargs, converted)
+    outputs: list[_native.Tensor] = []
+    returned: list[Any] = []
+
+    def compute() -> tuple[Any, Any]:
+        returned.append(function.call_own(args, kwargs))
+
+        def collect(value: Any) -> Any:
+            is_new = isinstance(value, _native.Tensor) and value.requires_grad and not any(value.is_same(o) for o in outputs)
+            if is_new and not any(value.is_same(leaf) for leaf in leaves):
+                outputs.append(value)
+            return value
+
+        _mapped(returned[0], collect)
+        return leaves, outputs
+
+    results = _Node.apply(compute, *inputs)
+
+    def back(value: Any) -> Any:
+        if not isinstance(value, _native.Tensor):
+            return value
+        for output, result in zip(outputs, results, strict=True):
+            if value.is_same(output):
+                return result
+        for leaf, given in zip(leaves, inputs, strict=True):
+            if value.is_same(leaf):
+                return given
+        return _native.to_torch(value)
+
+    return _mapped(returned[0], back)

@@ -1,0 +1,390 @@
+"""Compiled modules as modules of PyTorch.
+
+A :class:`ScriptModule` of a process with PyTorch is a :class:`torch.nn.Module` as well: it can be a part of other modules, its
+parameters can be optimized, moved and loaded. Its attributes are those of the program's object. Parameters and buffers are
+tensors of PyTorch over the same memory; :class:`_Tensors` looks them up in the object, so that a tensor that a program assigned
+is seen at once.
+
+A class of the user that derives from :class:`ScriptModule` is compiled after its constructor: the methods with
+``script_method`` and those that ``define`` was given.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from . import _native, _ops
+from ._torch_autograd import call, own
+from .jit import ScriptFunction, ScriptModule
+
+_Module = torch.nn.Module
+
+
+class _Tensors(dict):  # type: ignore[type-arg]
+    """The parameters or buffers of a module, by name: a view of the attributes of its object."""
+
+    def __init__(self, module: TorchModule, names: list[str]) -> None:
+        super().__init__(dict.fromkeys(names))
+        self._module = module
+
+    def _updated(self) -> _Tensors:
+        for name in dict.keys(self):
+            dict.__setitem__(self, name, self._module._tensor(name))
+        return self
+
+    def __getitem__(self, name: str) -> Any:
+        if not dict.__contains__(self, name):
+            raise KeyError(name)
+        return self._module._tensor(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self._module._set_tensor(name, value)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if dict.__contains__(self, name) else default
+
+    def items(self) -> Any:
+        return dict.items(self._updated())
+
+    def values(self) -> Any:
+        return dict.values(self._updated())
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self.items())
+
+
+def _requires_gradients(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.requires_grad
+    if isinstance(value, (list, tuple)):
+        return any(map(_requires_gradients, value))
+    return isinstance(value, dict) and any(map(_requires_gradients, value.values()))
+
+
+def _has_own(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_own, value))
+    return isinstance(value, _native.Tensor)
+
+
+class Method(ScriptFunction):
+    """A method of a module."""
+
+    def __init__(self, function: _native.Function, owner: TorchModule) -> None:
+        super().__init__(function)
+        self._owner = owner
+
+    @property
+    def owner(self) -> TorchModule:
+        return self._owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _ops.trace is not None and _ops.trace.active:
+            return super().__call__(*args, **kwargs)
+        held = self._owner._held()
+        if torch.is_grad_enabled() and not _has_own(args):
+            learned = [pair for pair in held if pair[1].requires_grad]
+            if learned or _requires_gradients(args) or _requires_gradients(kwargs):
+                return call(self._function, args, kwargs, learned)
+            return self._function(*args, **kwargs)
+        if _has_own(args):
+            return self._function(*args, **kwargs)
+        before = _native.set_grad_enabled(False)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            _native.set_grad_enabled(before)
+
+
+class TorchModule(_Module, ScriptModule):
+    """A compiled module, or during its construction one that will be compiled."""
+
+    _native: _native.ScriptObject
+
+    def __init__(self) -> None:
+        _Module.__init__(self)
+        self.__dict__["_flambeau_defined"] = {}
+
+    def _complete(self) -> None:
+        """Compiles the module after its constructor."""
+        from ._frontend import Texts
+        from ._modules import Modules
+
+        modules = Modules(Texts())
+        modules.class_of(self)
+        modules.adopt(modules.texts.compile(), self)
+
+    def _adopt(self, native: _native.ScriptObject, origin: Any, tensors: dict[int, Any], wrappers: dict[int, TorchModule]) -> None:
+        """Becomes the module of an object of a program. ``tensors`` are the tensors of PyTorch by the identity of the
+        object's, ``wrappers`` the modules by the identity of their objects."""
+        kinds = {name: (kind, text) for name, kind, text in native.attributes()}
+        state = self.__dict__
+        plain = {name: state.pop(name) for name in [*kinds, "training"] if name in state}
+        if origin is self:
+            # A method that is defined later compiles the module again, with these attributes.
+            state.setdefault("_plain", {}).update(plain)
+        state["_kinds"], state["_origin"], state["_cells"], state["_functions"] = kinds, origin, {}, {}
+        state["_parameters"] = _Tensors(self, [name for name, (kind, _) in kinds.items() if kind == "parameter"])
+        state["_buffers"] = _Tensors(self, [name for name, (kind, _) in kinds.items() if kind == "buffer"])
+        state["_native"] = native
+        if origin is not None:
+            state["_non_persistent_buffers_set"] = set(origin._non_persistent_buffers_set)
+        wrappers[native.identity] = self
+        children: dict[str, Any] = {}
+        for name in kinds:
+            value = native.get(name)
+            if isinstance(value, _native.Tensor):
+                known = tensors.get(value.identity)
+                if known is not None:
+                    state["_cells"][name] = (value, known, known.data_ptr())
+            elif isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
+                child = wrappers.get(value.identity)
+                if child is None:
+                    inner = getattr(origin, "_modules", {}).get(name)
+                    child = inner if isinstance(inner, TorchModule) else _blank(type(inner))
+                    child._adopt(value, origin_of(inner), tensors, wrappers)
+                children[name] = child
+            elif origin is not None and name in origin._modules:
+                children[name] = None
+        state["_modules"] = children
+
+    def _tensor(self, name: str) -> Any:
+        """Returns the tensor of PyTorch for an attribute."""
+        native = self._native.get(name)
+        if not isinstance(native, _native.Tensor):
+            return native
+        cell = self._cells.get(name)
+        if cell is not None and cell[0].is_same(native):
+            return cell[1]
+        tensor = _native.to_torch(native)
+        if self._kinds[name][0] == "parameter":
+            tensor = torch.nn.Parameter(tensor, requires_grad=native.requires_grad)
+        self._cells[name] = (native, tensor, tensor.data_ptr())
+        return tensor
+
+    def _set_tensor(self, name: str, value: Any) -> None:
+        native = own(value, value.requires_grad and value.is_leaf) if isinstance(value, torch.Tensor) else value
+        self._native.set(name, native)
+        if isinstance(value, torch.Tensor):
+            self._cells[name] = (native, value, value.data_ptr())
+
+    def _held(self) -> list[tuple[_native.Tensor, torch.Tensor]]:
+        """Returns the parameters and buffers of this module and those below it, as tensors of both libraries. A tensor of
+        PyTorch whose memory was exchanged (`p.data = ...`) is taken again."""
+        found: list[tuple[_native.Tensor, torch.Tensor]] = []
+        seen: set[int] = set()
+        for module in self.modules():
+            if not isinstance(module, TorchModule):
+                continue
+            cells = module._cells
+            if not module.__dict__.get("_is_filled"):
+                for name in (*dict.keys(module._parameters), *dict.keys(module._buffers)):  # type: ignore[arg-type]
+                    module._tensor(name)
+                module.__dict__["_is_filled"] = True
+            for name, (native, tensor, address) in list(cells.items()):
+                if id(tensor) in seen:
+                    continue
+                seen.add(id(tensor))
+                if tensor.data_ptr() != address or str(tensor.dtype)[6:] != str(native.dtype)[9:]:
+                    current = module._native.get(name)
+                    if not current.is_same(native):
+                        # The program assigned another tensor.
+                        continue
+                    module._set_tensor(name, tensor)
+                    native = cells[name][0]
+                elif native.requires_grad != tensor.requires_grad and tensor.is_leaf:
+                    native.requires_grad = tensor.requires_grad
+                found.append((native, tensor))
+        return found
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if "_native" not in self.__dict__ or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks:
+            return _Module.__call__(self, *args, **kwargs)
+        overridden = type(self).__dict__.get("forward")
+        if isinstance(overridden, types.FunctionType):
+            return overridden(self, *args, **kwargs)
+        return self._method("__call__")(*args, **kwargs)
+
+    @property
+    def forward(self) -> Any:  # type: ignore[override]
+        if "_native" not in self.__dict__ or "forward" not in self._native.methods():
+            raise AttributeError(f"{type(self).__name__} has no compiled method `forward`")
+        return self._method("forward")
+
+    def _wrap_function(self, function: _native.Function) -> ScriptFunction:
+        return Method(function, self)
+
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__
+        native = state.get("_native")
+        if native is None:
+            return _Module.__getattr__(self, name)
+        modules = state["_modules"]
+        if name in modules:
+            return modules[name]
+        if name in state["_kinds"]:
+            return self._tensor(name)
+        if name in native.methods():
+            return self._method(name)
+        origin = state["_origin"]
+        try:
+            return native.get(name)
+        except AttributeError:
+            if origin is None or name.startswith("__"):
+                raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}") from None
+        member = getattr(type(origin), name, None)
+        if isinstance(member, property):
+            getter = f"__{name}_getter"
+            return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
+        if origin is self:
+            return _Module.__getattr__(self, name)
+        if isinstance(member, types.FunctionType):
+            from ._markers import kind_of
+
+            if kind_of(member) in ("ignore", "unused"):
+                return types.MethodType(member, self)
+            raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}")
+        return getattr(origin, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        if "_native" not in state or name.startswith("_") and name not in state["_kinds"]:
+            _Module.__setattr__(self, name, value)
+        elif name in state["_modules"] and isinstance(value, TorchModule):
+            self._native.set(name, value._native)
+            state["_modules"][name] = value
+        elif name in state["_kinds"]:
+            if isinstance(value, torch.Tensor):
+                self._set_tensor(name, value)
+            else:
+                self._native.set(name, value)
+        elif f"__{name}_setter" in self._native.methods():
+            self._method(f"__{name}_setter")(value)
+        elif name in self._native.constants():
+            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{self._native.get(name)}'")
+        else:
+            object.__setattr__(self, name, value)
+
+    def __dir__(self) -> Any:
+        if "_native" not in self.__dict__:
+            return super().__dir__()
+        return sorted({*object.__dir__(self), *self._kinds, *self._modules, *self._native.methods()})
+
+    def define(self, text: str) -> None:
+        """Adds the methods of a text, in which ``self`` is this module."""
+        frame = sys._getframe(1)
+        names: dict[str, Any] = {**frame.f_globals, **frame.f_locals}
+        self.__dict__.setdefault("_flambeau_defined", {})[text] = names
+        if "_native" in self.__dict__:
+            self._complete()
+
+    @property
+    def original_name(self) -> str:
+        origin = self.__dict__.get("_origin")
+        return type(origin).__name__ if origin is not None else ScriptModule.original_name.__get__(self)
+
+    def _get_name(self) -> str:
+        return type(self).__name__ if type(self) is not TorchModule else "RecursiveScriptModule"
+
+    def extra_repr(self) -> str:
+        return f"original_name={self.original_name}" if "_native" in self.__dict__ else ""
+
+    def _container(self) -> Any:
+        origin = self.__dict__.get("_origin")
+        names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
+        if not names:
+            raise TypeError(f"{self.original_name!r} object is no container of modules")
+        return names
+
+    def __len__(self) -> int:
+        if "_native" in self.__dict__ and "__len__" in self._native.methods():
+            return int(self._method("__len__")())
+        self._container()
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[Any]:
+        names = self._container()
+        return iter(list(self._modules)) if "ModuleDict" in names else iter(list(self._modules.values()))
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __contains__(self, key: Any) -> bool:
+        if "_native" in self.__dict__ and "__contains__" in self._native.methods():
+            return bool(self._method("__contains__")(key))
+        self._container()
+        return key in self._modules
+
+    def __getitem__(self, key: Any) -> Any:
+        if "_native" in self.__dict__ and "__getitem__" in self._native.methods():
+            return self._method("__getitem__")(key)
+        self._container()
+        if isinstance(key, str):
+            return self._modules[key]
+        return list(self._modules.values())[key]
+
+    def keys(self) -> Any:
+        self._container()
+        return self._modules.keys()
+
+    def items(self) -> Any:
+        self._container()
+        return self._modules.items()
+
+    def values(self) -> Any:
+        self._container()
+        return self._modules.values()
+
+    def _copied(self, native: _native.ScriptObject) -> TorchModule:
+        copy = _blank(None)
+        copy._adopt(native, origin_of(self), {}, {})
+        return copy
+
+    def __copy__(self) -> TorchModule:
+        names = [name for name, _, _ in self._native.attributes()]
+        values = {name: self._native.get(name) for name in names}
+        native = _native.new_object(self._native.program(), self._native.class_name, values)
+        return self._copied(native.as_module(self.original_name).module() or native)
+
+    def __deepcopy__(self, memo: Any) -> TorchModule:
+        return self._copied(self._native.deep_clone())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        import pickle
+
+        raise pickle.PickleError(
+            "ScriptModules cannot be deepcopied using copy.deepcopy or saved using torch.save. Mixed serialization of script "
+            "and non-script modules is not supported. For purely script modules use my_script_module.save(<filename>) instead."
+        )
+
+    for _name in ("graph", "inlined_graph", "code", "save"):
+        locals()[_name] = getattr(ScriptModule, _name)
+
+
+def origin_of(module: Any) -> Any:
+    """Returns the module of Python that a module was compiled from."""
+    return module.__dict__.get("_origin") if isinstance(module, TorchModule) and "_origin" in module.__dict__ else module
+
+
+def _blank(cls: Any) -> TorchModule:
+    """Makes a module that waits for its object."""
+    made = TorchModule.__new__(TorchModule)
+    TorchModule.__init__(made)
+    return made
+
+
+def wrap(native: _native.ScriptObject, origin: Any = None, tensors: dict[int, Any] | None = None) -> TorchModule:
+    """Returns the module of an object of a program, which was compiled from ``origin``."""
+    made = _blank(None)
+    made._adopt(native, origin, tensors or {}, {})
+    return made
+
+
+def legacy_base(name: str, bases: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the bases of a class of the user that derives from :class:`ScriptModule`."""
+    return tuple(TorchModule if base is ScriptModule else base for base in bases)

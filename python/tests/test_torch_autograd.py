@@ -1,0 +1,91 @@
+"""Gradients of PyTorch through compiled functions and modules."""
+
+import pytest
+
+from flambeau import jit
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+
+
+def power(x, y):
+    out = x
+    for _ in range(3):
+        out = out * y.sin() + x * x
+    return out, out.sum() * 2
+
+
+def arguments():
+    torch.manual_seed(0)
+    return torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+
+
+def test_gradients_flow_through_functions():
+    compiled = jit.script(power)
+    for function in (power, compiled):
+        x, y = arguments()
+        a, b = function(x * 2, y)
+        assert a.requires_grad and b.requires_grad
+        (a.prod() + b).backward()
+        if function is power:
+            wanted = x.grad, y.grad
+    assert torch.allclose(x.grad, wanted[0]) and torch.allclose(y.grad, wanted[1])
+
+
+def test_gradients_of_gradients():
+    compiled = jit.script(power)
+    found = []
+    for function in (power, compiled):
+        x, y = arguments()
+        (first,) = torch.autograd.grad(function(x, y)[1], x, create_graph=True)
+        (second,) = torch.autograd.grad((first**2).sum(), y, create_graph=True)
+        found.append((first, second, *torch.autograd.grad(second.sum(), (x, y))))
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-5)
+
+
+def test_arguments_are_returned_as_they_are():
+    compiled = jit.script(_first)
+    x, _ = arguments()
+    assert compiled(x, torch.ones(3)) is x
+
+
+def _first(x, y):
+    if bool(y.sum() > 0):
+        return x
+    return y
+
+
+def test_modules_are_trained_by_optimizers_of_pytorch():
+    found = []
+    for compile in (lambda module: module, jit.script):
+        torch.manual_seed(1)
+        module = compile(nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 1)))
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        x, y = torch.randn(16, 3), torch.randn(16, 1)
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = ((module(x) - y) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            found.append((loss.detach(), module(x)))
+    assert torch.allclose(found[0][0], found[1][0], atol=1e-6) and torch.allclose(found[0][1], found[1][1], atol=1e-5)
+
+
+def total(x, y):
+    return x + y
+
+
+def test_second_gradients_that_are_zero():
+    compiled, found = jit.script(total), []
+    for function in (total, compiled):
+        x, y = arguments()
+        out = function(x, y).sum() ** 2
+        first = torch.autograd.grad(out, (x, y), create_graph=True)
+        found.append((*first, *torch.autograd.grad(sum(g.sum() for g in first) * out, (x, y))))
+        linear = function(x, y).sum()
+        (gradient,) = torch.autograd.grad(linear, x, create_graph=True)
+        (second,) = torch.autograd.grad((gradient.sum() * linear), x)
+        found[-1] += (gradient, second)
+    assert all(torch.allclose(ours, theirs, atol=1e-5) for ours, theirs in zip(*found, strict=True))
