@@ -61,13 +61,13 @@ fn calls_with_equal_nodes_share_a_method() {
 
 #[test]
 fn modules_give_the_results_of_the_program_and_share_its_tensors() {
-    for name in ["modules", "modules_kept", "layers"] {
+    for name in ["modules", "modules_kept", "modules_renamed", "layers"] {
         let (session, program) = loaded(name);
         let module = program.unflatten().unwrap();
         let saved = session.load_archive_bytes(&module.to_archive("m").unwrap()).unwrap();
         let wanted = floats(&program.call(&[input()], &[]).unwrap());
         assert_eq!(floats(&saved.entry("forward").unwrap().call(&[input()], &[]).unwrap()), wanted, "{name}");
-        if name.starts_with("modules") {
+        if matches!(name, "modules" | "modules_kept") {
             let calls = program.tensor("scaled.calls").unwrap().clone();
             assert_eq!(calls.item().unwrap().to_f64(), 2.0);
             module.entry("forward").unwrap().call(&[input()], &[]).unwrap();
@@ -98,4 +98,18 @@ fn kept_signatures_have_their_containers() {
     assert!(scaled[0].contains("Dict(str, Tensor)"), "{scaled:?}");
     assert!(scaled[0].contains("options"), "{scaled:?}");
     assert!(scaled[0].ends_with("-> Dict(str, Tensor)"), "{scaled:?}");
+}
+
+/// The program's modules have paths relative to the receiver, and a class with the name of converted programs. A buffer over
+/// the memory of a parameter has no gradient.
+#[test]
+fn classes_and_tensors_keep_apart() {
+    let (_, program) = loaded("modules_renamed");
+    let module = program.unflatten().unwrap();
+    let all = modules(&module);
+    assert_eq!(all.keys().collect::<Vec<_>>(), ["", "inner"]);
+    assert_ne!(all[""], all["inner"]);
+    let weights = module.module().unwrap().state_dict().unwrap();
+    assert!(weights["inner.weight"].shares_storage(&weights["inner.start"]));
+    assert!(weights["inner.weight"].requires_grad() && !weights["inner.start"].requires_grad());
 }

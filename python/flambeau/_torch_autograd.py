@@ -40,6 +40,8 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
+        # Refuses inputs that were changed in place, whose memory the record reads, and a second walk of a released graph.
+        saved = ctx.saved_tensors
         leaves = ctx.leaves
         pairs = zip(ctx.outputs, gradients, strict=True)
         given = [(output, gradient) for output, gradient in pairs if gradient is not None and output.requires_grad]
@@ -62,7 +64,7 @@ class _Node(torch.autograd.Function):
             present.extend(i for i, gradient in zip(wanted, found, strict=True) if gradient is not None)
             return [*leaves, *own_seeds], [gradient for gradient in found if gradient is not None]
 
-        made = _Node.apply(compute, *ctx.saved_tensors, *seeds)
+        made = _Node.apply(compute, *saved, *seeds)
         for i, gradient in zip(present, made, strict=True):
             result[i] = gradient
         return (None, *result)

@@ -26,8 +26,8 @@ _MISSING = object()
 
 
 class GradientRequired(Exception):
-    """A tensor of PyTorch that requires a gradient is an argument of a call that does not record any. Raised by the
-    extension before the call has effects."""
+    """A tensor of PyTorch that requires a gradient came to a call that does not record any: as an argument, before the call
+    has effects, or as the result of a function of Python within it."""
 
 
 class ScriptFunction:

@@ -57,6 +57,9 @@ const PARTS: usize = 16;
 /// Number of images from which on each image is computed by one thread.
 const MANY: usize = 8;
 
+/// A transposed convolution whose result has more than this many times the positions of its input is scattered.
+const MIRRORED_GROWTH: usize = 2;
+
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Product("conv.rs BLOCK", BLOCK),
@@ -89,8 +92,12 @@ struct Geometry {
 
 impl Geometry {
     /// Returns the padding with which a convolution with mirrored weights ([`mirrored`]) equals a transposed one of this
-    /// geometry; `None` if there is none.
+    /// geometry; `None` if there is none, or if its result has many more positions than the input: then its products are many
+    /// more, too.
     fn mirrored_padding(&self) -> Option<[i64; 3]> {
+        if volume(self.output) / MIRRORED_GROWTH > volume(self.input) {
+            return None;
+        }
         let mut padding = [0; 3];
         for (d, mirrored) in padding.iter_mut().enumerate() {
             let reach = (self.dilation[d] as i64) * (self.kernel[d] as i64 - 1);
@@ -332,8 +339,9 @@ fn run<T: Multiply>(
     transposed: bool,
 ) -> Result<Tensor> {
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
-    if let (true, Some(padding)) = (transposed, g.mirrored_padding()) {
-        let weight = mirrored::<T>(&weight, g)?;
+    if let (true, Some(padding)) = (transposed, g.mirrored_padding())
+        && let Some(weight) = mirrored::<T>(&weight, g)?
+    {
         return run::<T>(&input, &weight, bias, sizes, &Geometry { padding, ..*g }, false);
     }
     let bias = bias.map(Tensor::contiguous).transpose()?;
@@ -390,9 +398,10 @@ fn run<T: Multiply>(
 }
 
 /// Returns the weights of a transposed convolution with the elements of every kernel in reverse order, and with the channels
-/// of input and result exchanged.
-fn mirrored<T: Multiply>(weight: &Tensor, g: &Geometry) -> Result<Tensor> {
+/// of input and result exchanged; `None` if one is not finite: its products with the zeros of the padding would be NaN.
+fn mirrored<T: Multiply>(weight: &Tensor, g: &Geometry) -> Result<Option<Tensor>> {
     let kernel = volume(g.kernel);
+    let mut is_finite = true;
     let mut sizes = weight.sizes().to_vec();
     (sizes[0], sizes[1]) = ((g.groups * g.results) as i64, g.channels as i64);
     let fill = |out: &mut [MaybeUninit<T>], ins: &[access::Strided<'_, T>]| {
@@ -401,11 +410,15 @@ fn mirrored<T: Multiply>(weight: &Tensor, g: &Geometry) -> Result<Tensor> {
             let (group, result) = (result / g.results, result % g.results);
             let from = ((group * g.channels + channel) * g.results + result) * kernel;
             let elements = ins[0].data()[from..][..kernel].iter().rev();
-            out.iter_mut().zip(elements).for_each(|(to, from)| _ = to.write(*from));
+            for (to, from) in out.iter_mut().zip(elements) {
+                is_finite &= from.times(T::ZERO) == T::ZERO;
+                to.write(*from);
+            }
         }
     };
     // SAFETY: the result consists of kernels, each of which is written.
-    unsafe { access::make_with::<T>(&sizes, &[weight], fill) }
+    let mirrored = unsafe { access::make_with::<T>(&sizes, &[weight], fill) }?;
+    Ok(Some(mirrored).filter(|_| is_finite))
 }
 
 /// Initializes results before anything is added: each channel's row with its bias, or with zeros.
@@ -624,6 +637,18 @@ mod tests {
                 assert_eq!(got, vec![(16 * 9 * by + 5) as f32; 48 * 100]);
             }
         }
+    }
+
+    /// Products with zeros of the padding would be NaN, and a small input has few products.
+    #[test]
+    fn transposed_convolutions_multiply_elements_of_the_input_only() {
+        let spec = ConvSpec { transposed: true, ..symmetric_spec(1, 0) };
+        let of = |sizes: &[i64], value: f64| Tensor::full(sizes, Scalar::Float(value), DType::F32).unwrap();
+        let got =
+            convolution(&of(&[1, 1, 4, 4], 1.0), &of(&[1, 1, 3, 3], f64::INFINITY), None, &spec).unwrap();
+        assert!(got.to_vec::<f32>().unwrap().iter().all(|x| *x == f32::INFINITY));
+        let got = convolution(&of(&[1, 1, 1, 1], 2.0), &of(&[1, 1, 2000, 2000], 1.0), None, &spec).unwrap();
+        assert!(got.to_vec::<f32>().unwrap().iter().all(|x| *x == 2.0));
     }
 
     #[test]

@@ -7,7 +7,9 @@ use crate::setup::Setup;
 use anyhow::{Context, Result};
 use flambeau::archive::{replace_file, save_safetensors, save_state_dict};
 use flambeau::export::{FileVersion, is_exported_file};
-use flambeau::{DecompositionTable, DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Session};
+use flambeau::{
+    DecompositionTable, DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Fault, Program, Session,
+};
 use std::path::{Path, PathBuf};
 
 /// Arguments of `convert`.
@@ -58,6 +60,20 @@ const REQUIRE_EXPORTED_OUTPUT: &str = "`--for` and `--decompose` require an expo
 
 /// The error for the option `--flat`, if no exported program becomes an archive.
 const FLAT_REQUIRES_ARCHIVE: &str = "`--flat` requires an exported program as input and an archive as output";
+
+/// Returns a program with the modules that an exported one had, or with one module if they cannot be told apart.
+fn modules(program: &ExportedProgram, flat: bool) -> std::result::Result<Program, Error> {
+    if flat {
+        return program.to_module();
+    }
+    match program.unflatten() {
+        Err(error) if error.fault == Fault::Unsupported => {
+            output::error_line(format_args!("warning: written as one module: {}", error.message));
+            program.to_module()
+        }
+        module => module,
+    }
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
@@ -149,8 +165,7 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
         return Ok(written.map_err(Error::from)?);
     }
     if !is_pt2(&args.output) {
-        let module = if args.flat { program.to_module()? } else { program.unflatten()? };
-        return Ok(module.save(&args.output)?);
+        return Ok(modules(&program, args.flat)?.save(&args.output)?);
     }
     Ok(decomposed(session, program, args.decompose.as_deref())?.save(&args.output, version)?)
 }

@@ -22,7 +22,7 @@ struct Recorded {
     program: &'static str,
 }
 
-const RECORDED: [Recorded; 6] = [
+const RECORDED: [Recorded; 7] = [
     Recorded {
         name: "layers",
         bytes: include_bytes!("../data/layers.pt2"),
@@ -46,6 +46,12 @@ const RECORDED: [Recorded; 6] = [
         bytes: include_bytes!("../data/modules_kept.pt2"),
         graph: include_str!("../data/modules_kept.graph.txt"),
         program: include_str!("../data/modules_kept.program.txt"),
+    },
+    Recorded {
+        name: "modules_renamed",
+        bytes: include_bytes!("../data/modules_renamed.pt2"),
+        graph: include_str!("../data/modules_renamed.graph.txt"),
+        program: include_str!("../data/modules_renamed.program.txt"),
     },
     Recorded {
         name: "values",

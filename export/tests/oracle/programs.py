@@ -92,6 +92,32 @@ class Modules(nn.Module):
         return self.head(self.norm(second["scaled"] + second["x"])), self.head[0](x)
 
 
+class Program(nn.Module):
+    """A class with the name that converted programs have, whose buffer is over the memory of a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(3))
+        self.register_buffer("start", self.weight.data)
+
+    def forward(s, x):
+        return x * s.start + s.weight
+
+
+Program.__module__ = "exported"
+
+
+class Renamed(nn.Module):
+    """A receiver that is not named `self`."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = Program()
+
+    def forward(this, x):
+        return this.inner(x), x
+
+
 def programs():
     torch.manual_seed(0)
     batch = Dim("batch", min=2, max=64)
@@ -110,6 +136,7 @@ def programs():
         yield name, export(
             model, (torch.rand(4, 3),), strict=False, dynamic_shapes=rows, preserve_module_call_signature=kept
         )
+    yield "modules_renamed", export(Renamed(), (torch.rand(2, 3),), strict=True)
 
 
 def without_paths(text):

@@ -138,10 +138,12 @@ impl Interface {
     pub(super) fn parameters(&self, graph: &Graph) -> Result<Vec<Parameter>, Error> {
         let mut used: HashSet<String, FxBuildHasher> = HashSet::from_iter(["self".to_owned()]);
         let mut named = |stated: Option<&str>, position: usize| {
-            let mut name =
+            let stated =
                 stated.filter(|name| is_name(name)).map_or_else(|| format!("arg{position}"), str::to_owned);
+            let (mut name, mut number) = (stated.clone(), position);
             while !used.insert(name.clone()) {
-                name.push('_');
+                name = format!("{stated}_{number}");
+                number += 1;
             }
             Symbol::new(&name)
         };

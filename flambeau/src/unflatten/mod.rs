@@ -139,6 +139,7 @@ impl Classes {
     /// Returns the name of the class of a module, which no other module's class has.
     fn name(&mut self, path: &str) -> String {
         if path.is_empty() {
+            self.used.insert(CLASS.to_owned());
             return CLASS.to_owned();
         }
         let stated = self.by_path.get(path).map_or("", String::as_str);
@@ -152,10 +153,14 @@ impl Classes {
         if self.used.insert(own.clone()) {
             return own;
         }
-        let number = self.used.len();
-        let mangled = format!("__torch__.{module}.___torch_mangle_{number}.{name}");
-        self.used.insert(mangled.clone());
-        mangled
+        let mut number = self.used.len();
+        loop {
+            let mangled = format!("__torch__.{module}.___torch_mangle_{number}.{name}");
+            if self.used.insert(mangled.clone()) {
+                return mangled;
+            }
+            number += 1;
+        }
     }
 }
 
@@ -196,8 +201,9 @@ impl Tensors {
                 _ => None,
             };
         }
-        // Names of the same elements are names of one tensor: the first.
-        let mut first: Table<(usize, i64, Vec<i64>, Vec<i64>, flambeau_tensor::DType), Tensor> =
+        // Names of the same elements are names of one tensor: the first. A buffer over the memory of a parameter is another
+        // tensor, which has no gradient.
+        let mut first: Table<(usize, i64, Vec<i64>, Vec<i64>, flambeau_tensor::DType, bool), Tensor> =
             Table::default();
         let mut add = |name: &String, tensor: &Tensor, kind: AttributeKind| {
             let key = (
@@ -206,6 +212,7 @@ impl Tensors {
                 tensor.sizes().to_vec(),
                 tensor.strides().to_vec(),
                 tensor.dtype(),
+                kind == AttributeKind::Parameter || tensor.requires_grad(),
             );
             let tensor = first.entry(key).or_insert_with(|| tensor.clone()).clone();
             by_name.insert(name.clone(), (tensor, kind));
@@ -484,7 +491,13 @@ impl<'p> Methods<'p> {
         }
         let module = self.regions.regions[index].path();
         let name = self.state.get(&value).and_then(|name| self.tensors.within(name, module));
-        let name = name.ok_or_else(|| internal("a value of a region is not defined"))?;
+        let name = name.ok_or_else(|| {
+            let of = if module.is_empty() { "the program" } else { module };
+            crate::exported_module::unsupported(format!(
+                "a call in `{}` passes a value that its module does not have",
+                of.escape_debug()
+            ))
+        })?;
         let read = state.read(edit, name)?;
         body.map.set(value, read);
         Ok(())

@@ -69,6 +69,11 @@ fn frame(entry: &str) -> Option<Frame> {
         (None, Some((_, call))) => (path, call),
         (None, None) => (path, ""),
     };
+    // Without a receiver named `self`, PyTorch states paths relative to the local variable: `L['s'].blocks.0`.
+    let path = match path.strip_prefix("L[").and_then(|rest| rest.split_once(']')) {
+        Some((_, rest)) => rest.trim_start_matches('.'),
+        None => path,
+    };
     if path.is_empty() {
         return None;
     }

@@ -230,10 +230,11 @@ impl ClassDeclaration<'_> {
         // Methods can also refer to the class by its unqualified name.
         self.session.name_type(Symbol::new(class.name()), ty);
         let mut made = Class::new(ty, is_module);
-        let (parameters, buffers) = match is_module {
-            true => (self.names(class, "__parameters__"), self.names(class, "__buffers__")),
-            false => Default::default(),
+        let listed = |list: &str| -> HashSet<Symbol, FxBuildHasher> {
+            let names = if is_module { self.names(class, list) } else { Vec::new() };
+            names.into_iter().collect()
         };
+        let (parameters, buffers) = (listed("__parameters__"), listed("__buffers__"));
         if is_module {
             made.pre_hooks = self.names(class, "__forward_pre_hooks__").into_iter().collect();
             made.hooks = self.names(class, "__forward_hooks__").into_iter().collect();

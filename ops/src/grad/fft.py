@@ -47,14 +47,25 @@ def length_at(s: Optional[List[int]], i: int) -> Optional[int]:
         return None
     return s[i]
 
+def as_complex(self: Tensor) -> Tensor:
+    if self.is_complex():
+        return self
+    if self.is_floating_point():
+        return torch.complex(self, torch.zeros_like(self))
+    return self.to(torch.complex64)
+
 def fft_over(self: Tensor, s: Optional[List[int]], dim: Optional[List[int]], norm: Optional[str]) -> Tensor:
     dims = transformed(self, s, dim)
+    if len(dims) == 0:
+        return as_complex(self)
     for i in range(len(dims)):
         self = torch.fft.fft(self, length_at(s, i), dims[i], norm)
     return self
 
 def ifft_over(self: Tensor, s: Optional[List[int]], dim: Optional[List[int]], norm: Optional[str]) -> Tensor:
     dims = transformed(self, s, dim)
+    if len(dims) == 0:
+        return as_complex(self)
     for i in range(len(dims)):
         self = torch.fft.ifft(self, length_at(s, i), dims[i], norm)
     return self

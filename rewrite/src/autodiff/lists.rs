@@ -4,7 +4,9 @@
 use super::raise::uninitialized;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Analyses, Shapes};
-use flambeau_ir::{At, Graph, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{At, Graph, NodeId, Operands, Prim, Type, ValueId};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// Replaces constant indices of tuples by unpacking of the tuples, and tuples that no run computes by their elements, so that
 /// tuples can be replaced by values. Linear in the number of nodes.
@@ -15,6 +17,7 @@ pub fn unpack_tuples(graph: &mut Graph) {
         _ => false,
     };
     let found: Vec<NodeId> = graph.nodes_deep().filter(|n| is_tuple(graph, *n)).collect();
+    let mut unpacked: HashMap<ValueId, Operands, FxBuildHasher> = HashMap::default();
     let mut editor = graph.edit();
     for node in found {
         let g = editor.graph();
@@ -29,11 +32,16 @@ pub fn unpack_tuples(graph: &mut Graph) {
         let (tuple, index) = (g.operand(node, 0), g.constant(g.operand(node, 1)).and_then(|i| i.as_int()));
         let count = g.ty(tuple).as_tuple().map_or(0, |tuple| tuple.elems.len()) as i64;
         let index = index.map(|i| if i < 0 { i + count } else { i }).filter(|i| (0..count).contains(i));
-        if let Some(index) = index {
-            editor.at(At::before(node)).loc(loc);
-            let elements = editor.unpack_tuple(tuple);
-            editor.replace_node(node, &[elements[index as usize]]);
-        }
+        let Some(index) = index else { continue };
+        // Behind the definition of the tuple, the elements can be used wherever the tuple can.
+        let def = g.def(tuple);
+        let behind = if g.is_prim(def, Prim::Param) { At::start(g.parent(def)) } else { At::after(def) };
+        let elements = unpacked.entry(tuple).or_insert_with(|| {
+            editor.at(behind).loc(loc);
+            editor.unpack_tuple(tuple)
+        });
+        let element = elements[index as usize];
+        editor.replace_node(node, &[element]);
     }
 }
 

@@ -69,7 +69,7 @@ fn run<T: Multiply>(input: &Tensor, grad: &Tensor, weight: &[i64], g: &Geometry)
     unsafe { access::make_with::<T>(weight, &[&input, &grad], fill) }
 }
 
-/// Adds the products of all images of a group, a block of positions at a time.
+/// Adds the products of all images of a group, a block of positions and channels at a time.
 fn gradient_of_group<T: Multiply>(
     x: &[T],
     grad: &[T],
@@ -77,24 +77,35 @@ fn gradient_of_group<T: Multiply>(
     group: usize,
     g: &Geometry,
 ) {
-    let (plane, depth) = (volume(g.output), g.channels * volume(g.kernel));
+    let (plane, kernel) = (volume(g.output), volume(g.kernel));
     let (from, to) = (g.channels * volume(g.input), g.results * plane);
     let is_pointwise = g.kernel == [1; 3] && g.stride == [1; 3] && g.padding == [0; 3] && g.input == g.output;
-    // Whole rows of positions, at least one.
     let width = g.output[2];
-    let rows =
-        if is_pointwise { plane / width } else { (BLOCK / (depth * width).max(1)).clamp(1, plane / width) };
-    let mut sum = ProductSum::new(MatrixMut::of(out, depth));
-    for image in 0..g.batch {
-        let number = image * g.groups + group;
-        let (x, grad) = (&x[number * from..][..from], &grad[number * to..][..to]);
-        for first in (0..plane / width).step_by(rows) {
-            let n = rows.min(plane / width - first) * width;
-            let left = Matrix::new(&grad[first * width..], [g.results, n], [plane, 1]);
-            let gathered = (!is_pointwise).then(|| PatchMatrix::gather(x, first, n / width, g));
-            let patches = gathered.as_ref().map_or(x, PatchMatrix::elements);
-            let right = Matrix::new(patches, [n, depth], [1, n]);
-            sum.add(left, right);
+    // Whole rows of positions, and at least one channel: a single row may be long.
+    let channels =
+        if is_pointwise { g.channels } else { (BLOCK / (kernel * width).max(1)).clamp(1, g.channels) };
+    let mut out = MatrixMut::of(out, g.channels * kernel);
+    for first_channel in (0..g.channels).step_by(channels) {
+        let part = Geometry { channels: channels.min(g.channels - first_channel), ..*g };
+        let depth = part.channels * kernel;
+        let rows = match is_pointwise {
+            true => plane / width,
+            false => (BLOCK / (depth * width).max(1)).clamp(1, plane / width),
+        };
+        let columns = first_channel * kernel..first_channel * kernel + depth;
+        let mut sum = ProductSum::new(out.part(0..g.results, columns));
+        for image in 0..g.batch {
+            let number = image * g.groups + group;
+            let x = &x[number * from + first_channel * volume(g.input)..][..part.channels * volume(g.input)];
+            let grad = &grad[number * to..][..to];
+            for first in (0..plane / width).step_by(rows) {
+                let n = rows.min(plane / width - first) * width;
+                let left = Matrix::new(&grad[first * width..], [g.results, n], [plane, 1]);
+                let gathered = (!is_pointwise).then(|| PatchMatrix::gather(x, first, n / width, &part));
+                let patches = gathered.as_ref().map_or(x, PatchMatrix::elements);
+                let right = Matrix::new(patches, [n, depth], [1, n]);
+                sum.add(left, right);
+            }
         }
     }
 }
@@ -143,6 +154,27 @@ mod tests {
                     assert_eq!(product_sum(&found, &w), product_sum(&grad, &result), "{spec:?} {kernel:?}");
                 }
             }
+        }
+    }
+
+    /// Rows of patches of all channels together would be longer than a block.
+    #[test]
+    fn long_rows_are_gathered_channel_by_channel() {
+        let spec = ConvSpec {
+            stride: vec![1],
+            padding: vec![1],
+            dilation: vec![1],
+            output_padding: vec![0],
+            transposed: false,
+            groups: 2,
+        };
+        let width = (BLOCK / 5) as i64;
+        let (x, grad) = (numbers(&[2, 6, width], 3), numbers(&[2, 4, width], 8));
+        let found = weight_gradient(&x, &grad, &[4, 3, 3], &spec).unwrap();
+        for shift in 0..3 {
+            let w = numbers(&[4, 3, 3], shift);
+            let result = convolution(&x, &w, None, &spec).unwrap();
+            assert_eq!(product_sum(&found, &w), product_sum(&grad, &result));
         }
     }
 }
