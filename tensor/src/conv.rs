@@ -95,20 +95,23 @@ impl Geometry {
     /// geometry; `None` if there is none, or if its result has many more positions than the input: then its products are many
     /// more, too.
     fn mirrored_padding(&self) -> Option<[i64; 3]> {
-        if volume(self.output) / MIRRORED_GROWTH > volume(self.input) {
+        // The result may be too large to exist.
+        let positions = |sizes: [usize; 3]| sizes.into_iter().fold(1usize, usize::saturating_mul);
+        if self.rounded.is_some() || positions(self.output) / MIRRORED_GROWTH > positions(self.input) {
             return None;
         }
         let mut padding = [0; 3];
         for (d, mirrored) in padding.iter_mut().enumerate() {
-            let reach = (self.dilation[d] as i64) * (self.kernel[d] as i64 - 1);
-            *mirrored = reach - self.padding[d];
+            let reach = self.dilation[d] as i128 * (self.kernel[d] as i128 - 1);
+            let own = reach - i128::from(self.padding[d]);
             // Rows of an output padding have no counterpart.
-            let positions = self.input[d] as i64 + 2 * *mirrored - reach;
-            if self.stride[d] != 1 || *mirrored < 0 || self.output[d] as i64 != positions {
+            let count = self.input[d] as i128 + 2 * own - reach;
+            if self.stride[d] != 1 || own < 0 || self.output[d] as i128 != count {
                 return None;
             }
+            *mirrored = i64::try_from(own).ok()?;
         }
-        (self.rounded.is_none() && volume(self.kernel) > 0).then_some(padding)
+        Some(padding)
     }
 }
 
@@ -339,14 +342,14 @@ fn run<T: Multiply>(
     transposed: bool,
 ) -> Result<Tensor> {
     let (input, weight) = (input.contiguous()?, weight.contiguous()?);
-    if let (true, Some(padding)) = (transposed, g.mirrored_padding())
+    // The sizes of tensors without elements can be arbitrarily large.
+    let empty = input.numel() == 0 || weight.numel() == 0;
+    if let (true, Some(padding)) = (transposed && !empty, g.mirrored_padding())
         && let Some(weight) = mirrored::<T>(&weight, g)?
     {
         return run::<T>(&input, &weight, bias, sizes, &Geometry { padding, ..*g }, false);
     }
     let bias = bias.map(Tensor::contiguous).transpose()?;
-    // The sizes of tensors without elements can be arbitrarily large.
-    let empty = input.numel() == 0 || weight.numel() == 0;
     let taps = if transposed || empty { None } else { Taps::new(g) };
     let by_channel = g.channels == 1 && g.results <= 2 && taps.is_some();
     let prepacked =
