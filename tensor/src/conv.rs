@@ -4,9 +4,9 @@
 //! weights with the patches. If a patch is a single element, the input itself is the matrix of patches. Large products
 //! read the patches from padded channels ([`phases`]). For small products, and for types without a kernel for packed
 //! strips, patches are gathered ([`patches`]), a block of positions at a time. Depthwise convolutions ([`depthwise`])
-//! scale and add whole channels directly. A transposed convolution with stride 1 is a convolution with mirrored weights; with
-//! other strides it is a product with the transposed weights, whose results are scattered and added. f16 and bf16 are
-//! computed in f32.
+//! scale and add whole channels directly. A transposed convolution with stride 1, whose result is not much larger than its
+//! input, is a convolution with mirrored weights; any other is a product with the transposed weights, whose results are
+//! scattered and added. f16 and bf16 are computed in f32.
 //!
 //! Threads share a batch of many images, the blocks of positions of a few images, or the product of one block
 //! ([`crate::threads`]).
