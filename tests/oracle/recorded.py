@@ -22,7 +22,7 @@ def iota(n):
 
 
 # `leaf` requires a gradient, as do `row`, whose three rows are one in memory, `flat`, whose elements are one, and `windows`,
-# whose elements overlap.
+# whose elements overlap. `again` is another leaf with the memory of the argument before it.
 ARGUMENTS = {
     "leaf": lambda: iota(12).view(3, 4).clone().requires_grad_(),
     "plain": lambda: iota(12).view(3, 4).clone(),
@@ -31,6 +31,7 @@ ARGUMENTS = {
     "windows": lambda: iota(4).as_strided([3, 2], [1, 1]).requires_grad_(),
     "scalar": lambda: torch.tensor(0.5, dtype=torch.float64).requires_grad_(),
     "ints": lambda: torch.arange(12).view(3, 4),
+    "again": None,
     "signs": lambda: torch.tensor([1.0, -1.0, 1.0, 1.0], dtype=torch.float64).requires_grad_(),
 }
 
@@ -53,6 +54,16 @@ program("leaf", "return torch.view_as_real(torch.fft.fftn(a, None, [], None))")
 program("plain leaf", "return a.view_as(b) * 2")
 program("plain leaf", "return a.type_as(b) * 2")
 program("leaf leaf", "return a.expand_as(b) * 2")
+
+program("leaf", "return torch.norm(a, 0)")
+program("leaf", "return torch.norm(a * 2, 0) + a.sum()")
+program("leaf", "return torch.norm(torch.norm(a, 0) * a, 2)")
+
+# Leaves that share memory.
+program("leaf again", "return b.t()")
+program("plain again", "return b.t()")
+program("leaf again", "return a.expand_as(b)")
+program("leaf again", "return a * b.t().t()")
 
 # Elements of a leaf that share memory.
 program("flat", "return a.t()[1:, 1:] * 2")
@@ -153,7 +164,9 @@ program("leaf", "(a * 2).backward()", "return a")
 
 
 def outcome(source, arguments):
-    values = [ARGUMENTS[name]() for name in arguments]
+    values = []
+    for name in arguments:
+        values.append(values[-1].detach().requires_grad_() if name == "again" else ARGUMENTS[name]())
     try:
         result = torch.jit.CompilationUnit(source).f(*values)
     except RuntimeError as error:

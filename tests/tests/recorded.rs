@@ -49,6 +49,22 @@ const DIFFERENT: [(&str, &str, &str); 9] = [
 
 const SHARED: &str = "raises the gradient of this view of a tensor whose elements share memory";
 
+/// Returns the arguments of these names in the script.
+fn arguments(names: &str) -> Vec<IValue> {
+    let mut args: Vec<IValue> = Vec::new();
+    for name in names.split(' ') {
+        args.push(match (name, args.last()) {
+            ("again", Some(IValue::Tensor(before))) => {
+                let again = before.alias();
+                again.set_requires_grad(true);
+                IValue::Tensor(again)
+            }
+            _ => argument(name),
+        });
+    }
+    args
+}
+
 /// Returns the argument of this name in the script.
 fn argument(name: &str) -> IValue {
     let iota = |n: i32| {
@@ -78,7 +94,7 @@ fn text(message: &str) -> String {
 /// Calls a program and returns its outcome as the script writes it.
 fn outcome(session: &Session, entry: &Entry, names: &str) -> String {
     let mut host: Host = session.host();
-    let args: Vec<IValue> = names.split(' ').map(argument).collect();
+    let args = arguments(names);
     let result = match entry.call_on(&args, &[], &mut host) {
         Ok(result) => result.as_tensor().unwrap().clone(),
         Err(error) => return format!("raises {}", text(&error.message)),

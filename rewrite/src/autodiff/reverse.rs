@@ -428,9 +428,6 @@ impl<'a> Reverse<'a> {
             return Ok(());
         }
         if of.unwrap_optional().is_tensor() && ty.unwrap_optional().is_tensor() {
-            // An operand that is active but to which a formula gives no gradient.
-            let like = self.defined(operand);
-            let grad = if ty.is_tensor() { grad } else { self.help(Helper::Defined, &[grad, like])? };
             return self.add(operand, grad, Some(node));
         }
         if of.list_elem().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
