@@ -32,6 +32,7 @@ ARGUMENTS = {
     "scalar": lambda: torch.tensor(0.5, dtype=torch.float64).requires_grad_(),
     "ints": lambda: torch.arange(12).view(3, 4),
     "again": None,
+    "empty": lambda: torch.zeros(0, 4, dtype=torch.float64).requires_grad_(),
     "signs": lambda: torch.tensor([1.0, -1.0, 1.0, 1.0], dtype=torch.float64).requires_grad_(),
 }
 
@@ -55,6 +56,10 @@ program("plain leaf", "return a.view_as(b) * 2")
 program("plain leaf", "return a.type_as(b) * 2")
 program("leaf leaf", "return a.expand_as(b) * 2")
 
+program("empty leaf", "return torch.batch_norm(a, None, b, None, None, True, 0.1, 1e-5, False)")
+program("empty leaf", "return torch.batch_norm(a, b, None, None, None, False, 0.1, 1e-5, False)")
+program("leaf", "return torch.norm_except_dim(a, 1, -2)")
+program("leaf", "return torch.norm_except_dim(a, 2, 1)")
 program("leaf", "return torch.norm(a, 0)")
 program("leaf", "return torch.norm(a * 2, 0) + a.sum()")
 program("leaf", "return torch.norm(torch.norm(a, 0) * a, 2)")

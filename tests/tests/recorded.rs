@@ -6,6 +6,7 @@
 
 use flambeau::exec::Host;
 use flambeau::exec::tape::is_recorded;
+use flambeau::tensor::DType;
 use flambeau::{Entry, IValue, Session, Tensor};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -73,6 +74,7 @@ fn argument(name: &str) -> IValue {
     };
     let tensor = match name {
         "leaf" | "plain" => iota(12).view(&[3, 4]).unwrap(),
+        "empty" => Tensor::zeros(&[0, 4], DType::F64).unwrap(),
         "row" => iota(4).expand(&[3, 4]).unwrap(),
         "flat" => iota(1).expand(&[3, 4]).unwrap(),
         "windows" => iota(4).as_strided(&[3, 2], &[1, 1], None).unwrap(),
@@ -130,6 +132,7 @@ fn expected(outcome: &str) -> String {
     let Some(gradients) = outcome.strip_prefix("gradients ") else { return text(outcome) };
     let of_tensor = |text: &str| match text {
         "none" => text.to_owned(),
+        "[]" => String::new(),
         list => numbers(list.trim_matches(['[', ']']).split(", ").map(|v| v.parse().unwrap())),
     };
     format!("gradients {}", gradients.split("; ").map(of_tensor).collect::<Vec<_>>().join("; "))
