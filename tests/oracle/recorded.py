@@ -64,6 +64,10 @@ program("leaf", "return torch.norm(a, 0)")
 program("leaf", "return torch.norm(a * 2, 0) + a.sum()")
 program("leaf", "return torch.norm(torch.norm(a, 0) * a, 2)")
 
+program("empty leaf", "c, d = a.chunk(2, 0) if a.dim() == 1 else a.chunk(2, 1)", "return c if a.numel() > 0 else b")
+program("leaf leaf", "c, d = a.chunk(2, 1)", "return c * 2 if bool(b.sum() > 0) else b")
+program("leaf leaf", "c, d = a.chunk(2, 1)", "return c * 2 if bool(b.sum() < 0) else b")
+
 # Leaves that share memory.
 program("leaf again", "return b.t()")
 program("plain again", "return b.t()")
