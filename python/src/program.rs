@@ -26,7 +26,7 @@ use crate::errors::{misuse, raise};
 use crate::graph::PyGraph;
 use crate::host::{Classes, Hosted, Objects, with_cause};
 use crate::tensor::PyTensor;
-use crate::values::{Call, or_raise};
+use crate::values::{Call, is_torch_imported, or_raise};
 
 thread_local! {
     /// Whether calls of this thread record gradients.
@@ -444,6 +444,16 @@ impl PyExported {
 pub(crate) fn compile(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProgram> {
     let session = session(py)?;
     or_raise(py, py.detach(|| session.compile_source(text, name))).map(|program| PyProgram(program.into()))
+}
+
+/// Returns a program without functions and classes, in whose terms values are converted that no program has.
+pub(crate) fn empty_program(py: Python<'_>) -> PyResult<Hosted> {
+    static EMPTY: PyOnceLock<Program> = PyOnceLock::new();
+    let session = session(py)?;
+    let empty = EMPTY.get_or_try_init(py, || or_raise(py, session.compile_source("", "<values>")))?;
+    let mut hosted = Hosted::from(empty.clone());
+    hosted.of_torch = is_torch_imported(py)?;
+    Ok(hosted)
 }
 
 /// Resolves the names of objects that are left to Python.

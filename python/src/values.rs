@@ -20,6 +20,7 @@ use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple, PyType,
 };
 
+use crate::containers::Container;
 use crate::dlpack;
 use crate::errors::{misuse, raise};
 use crate::host::Hosted;
@@ -153,6 +154,9 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),
             TypeKind::Optional(inner) => self.value(object, *inner, depth + 1),
+            TypeKind::List(_) | TypeKind::Dict(..) if let Some(shared) = shared(object)? => {
+                if shared.fits(ty) { Ok(shared) } else { Err(Failure::Type) }
+            }
             TypeKind::List(elem) => {
                 let items = self.items(object, |_| *elem, depth)?;
                 Ok(IValue::List(List::from_values(*elem, items)))
@@ -312,6 +316,9 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         if let Some(object) = self.object(object, depth)? {
             return Ok(IValue::Object(object));
+        }
+        if let Some(shared) = shared(object)? {
+            return Ok(shared);
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             let items: Result<Vec<_>, _> = tuple.iter().map(|item| self.inferred(&item, depth + 1)).collect();
@@ -485,6 +492,15 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 }
 
+/// Returns the list or dictionary that an object of `flambeau.jit` shares with programs.
+fn shared(object: &Bound<'_, PyAny>) -> PyResult<Option<IValue>> {
+    if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyDict>() {
+        return Ok(None);
+    }
+    let native = wrapped(object)?;
+    Ok(native.and_then(|native| native.cast::<Container>().ok().map(|own| own.get().value())))
+}
+
 /// Returns the object of a program that an object of `flambeau.jit` stands for.
 fn wrapped<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let ty = object.get_type();
@@ -582,6 +598,11 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
+}
+
+/// Returns whether the program imported PyTorch.
+pub(crate) fn is_torch_imported(py: Python<'_>) -> PyResult<bool> {
+    torch(py).map(|torch| torch.is_some())
 }
 
 /// Returns a tensor of PyTorch over the memory of a tensor, or over a copy if PyTorch cannot have the memory.
