@@ -245,9 +245,18 @@ class Rewriter(ast.NodeVisitor):
             self.visit(statement)
         self.bound = outer
 
+    def body(self, node: ast.FunctionDef) -> None:
+        """Rewrites the body of a definition without its signature."""
+        outer = self.bound
+        self.comments(node, node.body[0].lineno)
+        self.bound = outer | _bound_names(node)
+        for statement in node.body:
+            self.visit(statement)
+        self.bound = outer
+
     def _default(self, node: ast.expr, value: Any) -> None:
         if not isinstance(node, ast.Constant):
-            self.edits.replace(node, self.texts.literal(value, self.edits.source.place(node)))
+            self.edits.replace(node, self.texts.default(value, self.edits.source.place(node)))
 
     def annotation(self, node: ast.expr) -> None:
         """Replaces an annotation by the text of the type that it denotes."""
@@ -277,11 +286,12 @@ class Rewriter(ast.NodeVisitor):
 
         return self.texts.type_text(forward(expression), place, forward)
 
-    def comments(self, node: ast.FunctionDef) -> None:
-        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables."""
+    def comments(self, node: ast.FunctionDef, first: int = 0) -> None:
+        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables. Lines before
+        `first` are left."""
         lines = self.edits.source.lines
         last = node.end_lineno or len(lines)
-        for number in range(node.lineno, last + 1):
+        for number in range(max(node.lineno, first), last + 1):
             found = _TYPE_COMMENT.search(lines[number - 1])
             if found is None or found[1].startswith("ignore") or number in self.commented:
                 continue
@@ -471,6 +481,10 @@ class Texts:
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
+        # Tensors that are defaults of parameters, by name.
+        self.constants: dict[str, _native.Tensor] = {}
+        # The functions of names with several signatures.
+        self.overloads: dict[str, list[str]] = {}
         self.fallbacks: list[Fallback] = []
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
@@ -488,7 +502,9 @@ class Texts:
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(self.texts, self.objects, self._classes, self._of_torch)
+        return _native.compile_texts(
+            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads
+        )
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -552,9 +568,14 @@ class Texts:
 
     def function(self, function: types.FunctionType) -> str:
         """Adds a function, and returns its name in the program."""
+        from ._overloads import function_texts, overloads_of
+
         known = self.known(function)
         if known is not None:
             return known
+        overloads = overloads_of(function)
+        if overloads:
+            return function_texts(self, function, overloads)
         source = Source(function)
         node = source.node
         if not isinstance(node, ast.FunctionDef):
@@ -607,6 +628,20 @@ class Texts:
             return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
             raise place.error(f"{unknown} is no type of programs") from None
+
+    def default(self, value: Any, place: Place) -> str:
+        """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
+        if isinstance(value, _native.Tensor) or not hasattr(value, "__dlpack__"):
+            tensor = value if isinstance(value, _native.Tensor) else None
+        else:
+            tensor = _native.from_dlpack(value.detach() if hasattr(value, "detach") else value)
+        if tensor is None:
+            return self.literal(value, place)
+        known = self.known(value)
+        if known is None:
+            known = self.reserve("default", value)
+            self.constants[known] = tensor
+        return known
 
     def literal(self, value: Any, place: Place) -> str:
         """Returns a constant as an expression."""

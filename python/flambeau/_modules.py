@@ -18,6 +18,7 @@ from ._annotations import Unknown, type_of_value
 from ._classes import place_of
 from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
 from ._markers import Attribute, kind_of
+from ._overloads import implementation_text, overloads_of
 from .errors import CompileError
 from .jit import ScriptMethod
 
@@ -77,6 +78,7 @@ class Modules:
         name = self._classes.get(key)
         if name is None:
             name = self._classes[key] = self.texts.reserve(type(module).__name__, facts)
+            facts.name = name
             self.texts.texts.append(facts.text(name))
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
@@ -159,6 +161,8 @@ class _Facts:
         self.absent: dict[str, str] = {}
         # Keeps bound `@ignore` methods alive: objects are known by `id`.
         self.bound: list[Any] = []
+        # The name of the class in the program.
+        self.name = ""
         self._hook_functions: dict[str, Any] = {}
         # Names of the hooks before and behind `forward`.
         self._hooks: dict[str, list[str]] = {}
@@ -312,6 +316,13 @@ class _Facts:
                 continue
             if name == "forward" and function.__qualname__ == "_forward_unimplemented":
                 continue
+            overloads = [] if is_property else overloads_of(function, cls)
+            if overloads:
+                names = [f"{name}__{i}" for i in range(len(overloads))]
+                self.texts.overloads[f"__torch__.{self.name}.{name}"] = [f"__torch__.{self.name}.{n}" for n in names]
+                for unique, overload in zip(names, overloads, strict=True):
+                    done[unique] = self._method(function, False, wanted, (unique, overload))
+                continue
             done[name] = self._method(function, is_property, wanted)
         return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
@@ -344,7 +355,9 @@ class _Facts:
             found[node.name] = (1 << 30) + node.lineno, "<string>", textwrap.indent(body, "    ")
         return found
 
-    def _method(self, function: types.FunctionType, is_property: bool, wanted: list[str]) -> tuple[int, str, str]:
+    def _method(
+        self, function: types.FunctionType, is_property: bool, wanted: list[str], overload: tuple[str, Any] | None = None
+    ) -> tuple[int, str, str]:
         source = Source(function)
         node = source.node
         if not isinstance(node, ast.FunctionDef):
@@ -353,9 +366,11 @@ class _Facts:
         rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
-        else:
+        elif overload is None:
             rewriter.function(node, function)
         text = edits.text(node.lineno, node.end_lineno or len(source.lines))
+        if overload is not None:
+            text = implementation_text(rewriter, overload[0], function, overload[1])
         line = source.first + node.lineno - 1
         body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
         if is_property:

@@ -538,7 +538,11 @@ def is_tracing() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Classes of traces, which few programs use."""
+    """What few programs use."""
+    if name in ("_overload", "_overload_method"):
+        from ._overloads import overload
+
+        return overload
     if name in ("TracerWarning", "TracingCheckError"):
         from . import _trace
 

@@ -33,7 +33,7 @@ const MAX_DEPTH: usize = 200;
 
 /// The library whose tensors a call takes and returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Library {
+pub(crate) enum Library {
     Own,
     Torch,
     Numpy,
@@ -97,9 +97,19 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     /// Returns results as tensors of this package.
-    pub(crate) fn in_own_tensors(mut self) -> Call<'a, 'py> {
-        self.library = Some(Library::Own);
+    pub(crate) fn in_own_tensors(self) -> Call<'a, 'py> {
+        self.in_library(Some(Library::Own))
+    }
+
+    /// Returns results as tensors of a library.
+    pub(crate) fn in_library(mut self, library: Option<Library>) -> Call<'a, 'py> {
+        self.library = library;
         self
+    }
+
+    /// Returns the library of the first tensor among the arguments.
+    pub(crate) fn library(&self) -> Option<Library> {
+        self.library
     }
 
     /// Converts an argument under the type of its parameter.
@@ -107,12 +117,27 @@ impl<'a, 'py> Call<'a, 'py> {
     /// # Errors
     /// Returns an exception that names the parameter.
     pub(crate) fn argument(&mut self, object: &Bound<'py, PyAny>, param: &Argument) -> PyResult<IValue> {
+        self.argument_or(object, param, |found| {
+            format!("argument `{}` must be of type {} but is of type {found}", param.name, param.ty)
+        })
+    }
+
+    /// Converts an argument; `text` makes the message from the name of the type of an object that does not fit.
+    ///
+    /// # Errors
+    /// Returns an exception with the message.
+    pub(crate) fn argument_or(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        param: &Argument,
+        text: impl FnOnce(&str) -> String,
+    ) -> PyResult<IValue> {
         self.value(object, param.ty, 0).map_err(|failure| match failure {
             Failure::Raised(error) => error,
             Failure::Type => {
-                let (name, ty, found) = (&param.name, param.ty, object.get_type());
+                let found = object.get_type();
                 let found = found.name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-                misuse(self.py, format!("argument `{name}` must be of type {ty} but is of type {found}"))
+                misuse(self.py, text(&found))
             }
         })
     }

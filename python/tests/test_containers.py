@@ -56,7 +56,7 @@ def test_elements_have_the_type_of_the_container(unit):
     for missing in (lambda: pairs["a"], lambda: pairs[5], lambda: "a" in pairs):
         with pytest.raises(KeyError):
             missing()
-    with pytest.raises(flambeau.MisuseError, match="must be of type"):
+    with pytest.raises(flambeau.MisuseError, match="Expected a value of type"):
         unit.total(items)
 
 
