@@ -53,7 +53,9 @@ impl Container {
         let value = match value {
             Ok(value) if value.fits(ty) => Ok(value),
             // A container within this one, whose type does not follow from its elements.
-            Ok(IValue::List(_) | IValue::Dict(_)) => Call::of(object.py(), &self.program).value(object, ty, 0),
+            Ok(IValue::List(_) | IValue::Dict(_)) => {
+                Call::of(object.py(), &self.program).value(object, ty, 0)
+            }
             Ok(_) => Err(Failure::Type),
             Err(failure) => Err(failure),
         };

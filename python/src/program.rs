@@ -335,12 +335,7 @@ impl PyFunction {
 
     /// Checks that every argument by name has a parameter and every parameter an argument or a default.
     #[cold]
-    fn check_names(
-        &self,
-        py: Python<'_>,
-        given: usize,
-        kwargs: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<()> {
+    fn check_names(&self, py: Python<'_>, given: usize, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let params = self.entry.params();
         for param in params.iter().skip(given).filter(|param| param.default.is_none()) {
             let name = param.name.as_str();
@@ -354,7 +349,8 @@ impl PyFunction {
             let name: String = name.extract()?;
             if !params.iter().any(|param| param.name.as_str() == name) {
                 let (function, all) = (self.short_name(), self.declaration());
-                let text = format!("Unknown keyword argument '{name}' for operator '{function}'. Schema: {all}");
+                let text =
+                    format!("Unknown keyword argument '{name}' for operator '{function}'. Schema: {all}");
                 return Err(misuse(py, text));
             }
         }
@@ -372,7 +368,8 @@ impl PyFunction {
     #[cold]
     fn given_twice(&self, py: Python<'_>, name: &str) -> PyErr {
         let all = self.declaration();
-        let text = format!("Argument '{name}' specified both as positional and keyword argument. Schema: {all}");
+        let text =
+            format!("Argument '{name}' specified both as positional and keyword argument. Schema: {all}");
         misuse(py, text)
     }
 }
@@ -628,14 +625,21 @@ pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyPro
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
     let session = with_extra_files(session(py)?);
-    or_raise(py, py.detach(|| session.load_archive(path))).map(|program| PyProgram(program.into()))
+    loaded(py, or_raise(py, py.detach(|| session.load_archive(path)))?)
 }
 
 /// Loads an archive from its bytes, with its extra files.
 #[pyfunction]
 pub(crate) fn load_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgram> {
     let session = with_extra_files(session(py)?);
-    or_raise(py, py.detach(|| session.load_archive_bytes(bytes))).map(|program| PyProgram(program.into()))
+    loaded(py, or_raise(py, py.detach(|| session.load_archive_bytes(bytes)))?)
+}
+
+/// Wraps a loaded program: where PyTorch is imported, its modules are modules of PyTorch and return its tensors.
+fn loaded(py: Python<'_>, program: Program) -> PyResult<PyProgram> {
+    let mut hosted = Hosted::from(program);
+    hosted.of_torch = is_torch_imported(py)?;
+    Ok(PyProgram(hosted))
 }
 
 fn with_extra_files(session: &Session) -> Session {

@@ -9,7 +9,7 @@
 
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Tuple};
+use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
 use flambeau::{Error, IValue};
@@ -290,6 +290,9 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     fn text(&self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(IValue::Str(Str::concat(bytes.as_bytes(), &[])));
+        }
         let text = object.cast::<PyString>().map_err(|_| Failure::Type)?;
         Ok(IValue::str(&text.to_str().map_err(Failure::Raised)?))
     }
