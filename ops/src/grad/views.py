@@ -33,3 +33,17 @@ def as_strided_back(grad: Tensor, like: Tensor, size: List[int], stride: List[in
     memory = memory.index_add(0, read, grad.reshape([-1]))
     found = memory.index_select(0, owned) / shares.index_select(0, owned)
     return found.reshape(like.size())
+
+def split_gradient(grads: List[Tensor], self: Tensor, indices: List[int], dim: int) -> Tensor:
+    count = 0
+    for grad in grads:
+        count = count + grad.size(dim)
+    if count == self.size(dim):
+        return torch.cat(grads, dim)
+    # Parts at decreasing indices overlap.
+    sum = torch.zeros_like(self)
+    for i in range(len(grads)):
+        start = 0 if i == 0 else indices[i - 1]
+        end = self.size(dim) if i == len(indices) else indices[i]
+        sum = sum + torch.slice_scatter(torch.zeros_like(self), grads[i], dim, start, end)
+    return sum

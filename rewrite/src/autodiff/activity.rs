@@ -247,6 +247,9 @@ impl Propagation<'_> {
                 if formulas.iter().any(|f| f.graph.is_none() && f.args.contains(&index)) {
                     return Ok(());
                 }
+                if self.has_open_dtype(node) {
+                    return Err(NotDifferentiable::at(graph, node, "its dtype is not a constant"));
+                }
                 // A result whose gradient no formula reads is not differentiable.
                 let reads = |i: usize| formulas.iter().any(|f| f.params.contains(&Named::Grad(i)));
                 let of_none = !(0..graph.result_count(node)).any(reads);
@@ -256,6 +259,22 @@ impl Propagation<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
+    /// the result has no gradient.
+    fn has_open_dtype(&self, node: NodeId) -> bool {
+        let graph = self.graph;
+        let is_open = |v: ValueId| graph.ty(v) != Type::NONE && graph.constant(v).is_none();
+        let is_known = |v: ValueId| match graph.ty(v).kind() {
+            TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
+            _ => false,
+        };
+        let row = graph.op(node).row();
+        let arg =
+            row.and_then(|row| graph.registry().schema(row).args.iter().position(|arg| arg.name == "dtype"));
+        let stated = arg.and_then(|arg| graph.operands(node).nth(arg));
+        stated.is_some_and(is_open) && !graph.results(node).all(is_known)
     }
 
     /// Activates a tuple that holds a returned dictionary.
