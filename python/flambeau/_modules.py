@@ -428,7 +428,11 @@ class _Facts:
         if name in self.functions:
             return self.texts.value_text(self.functions[name], name, place) + rest
         if name in self.absent:
-            raise place.error(f"the attribute `{name}` cannot be compiled: {self.absent[name]}")
+            held = type(vars(self.origin).get(name)).__name__
+            raise place.error(
+                f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed "
+                f"to convert Python type: '{held}' to a TorchScript type. {self.absent[name]})"
+            )
         member = getattr(self.cls, name, None)
         if isinstance(member, property) or isinstance(member, types.FunctionType) or hasattr(member, "_flambeau_kind"):
             function = member.fget if isinstance(member, property) else member
