@@ -575,6 +575,10 @@ fn limits_stop_runs() {
     });
     stopped(&mut host, &mut vm);
     waiter.join().unwrap();
+    let mut host = Host::quiet();
+    host.set_interrupt(|| true);
+    stopped(&mut host, &mut vm);
+    vm.run(&code, [IValue::Int(50)], &mut host).unwrap();
 }
 
 #[test]

@@ -68,7 +68,8 @@ def annotation_text(
     module = getattr(annotation, "__module__", "") or ""
     if isinstance(annotation, type):
         if module == "torch" or module.startswith("torch."):
-            if annotation.__name__ in ("Tensor", "Parameter"):
+            if annotation.__name__ == "Parameter" or annotation.__name__.endswith("Tensor"):
+                # `torch.LongTensor` and others: programs have one type of tensors.
                 return "Tensor"
             if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format"):
                 return _of_torch(f"torch.{annotation.__name__}")

@@ -71,7 +71,9 @@ class Source:
         except (OSError, TypeError) as error:
             name = getattr(definition, "__qualname__", repr(definition))
             raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
-        text = textwrap.dedent("".join(lines))
+        # Comments and texts over several lines can have less indentation than the definition.
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        text = "".join(line.removeprefix(indent) for line in lines)
         self.first = max(first, 1)
         self.lines = text.splitlines()
         try:
@@ -751,6 +753,8 @@ class Texts:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
         if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
             return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+        if hasattr(value, "__script_if_tracing_wrapper"):
+            value = getattr(value, "__original_fn")  # noqa: B009 - the name must not be mangled
         if not self.fallback:
             return self._value_text(value, path, place)
         name = getattr(value, "__name__", path.rpartition(".")[2])

@@ -396,6 +396,7 @@ class _Facts:
         node = source.node
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only methods that `def` defines can be compiled")
+        _check_self(source, node)
         edits = Edits(source)
         rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
         if name and name != node.name:
@@ -441,6 +442,8 @@ class _Facts:
                 return self.texts.function(member)  # type: ignore[arg-type]
             if kind_of(function) == "ignore":
                 known = self.bound.get(name)
+                if known is None and isinstance(function, types.FunctionType) and not function.__code__.co_argcount:
+                    raise place.error(f"the method `{name}` does not have a self argument")
                 if known is None:
                     known = self.bound[name] = IgnoredMethod(function, self.module)
                     self.modules.ignored.append(known)
@@ -464,6 +467,11 @@ _NO_LITERAL = (
     "integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
     "e.g. 'for index, v in enumerate(self): out = v(inp)'"
 )
+
+
+def _check_self(source: Source, node: ast.FunctionDef) -> None:
+    if not [*node.args.posonlyargs, *node.args.args]:
+        raise source.place(node).error(f"the method `{node.name}` does not have a self argument")
 
 
 def _tuple_text(parts: list[str]) -> str:

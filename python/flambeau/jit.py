@@ -414,6 +414,9 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         from ._containers import ScriptDict, ScriptList
 
         return ScriptList(definition) if builtins.isinstance(definition, list) else ScriptDict(definition)
+    if hasattr(definition, "__script_if_tracing_wrapper"):
+        # A function of PyTorch's `script_if_tracing`.
+        definition = definition.__original_fn
     texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
         return _compiled(definition, texts)

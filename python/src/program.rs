@@ -3,7 +3,7 @@
 //! A call converts its arguments, releases the interpreter lock, runs, and converts the result. What programs print goes to
 //! `sys.stdout`, so that notebooks and tests see it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ use crate::values::{Call, is_torch_imported, or_raise};
 thread_local! {
     /// Whether calls of this thread record gradients.
     static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
+    /// The exception of a signal handler that ended the run of this thread.
+    static SIGNALLED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Returns the session of the process.
@@ -45,6 +47,7 @@ pub(crate) fn host(session: &Session) -> Host {
     host.set_grad_enabled(GRAD_ENABLED.get());
     host.set_stdout(SysStdout);
     host.set_warn(warn);
+    host.set_interrupt(interrupted);
     host.set_rng(generator().clone());
     host
 }
@@ -65,6 +68,14 @@ pub(crate) fn manual_seed(seed: u64) {
 #[pyfunction]
 pub(crate) fn set_grad_enabled(enabled: bool) -> bool {
     GRAD_ENABLED.replace(enabled)
+}
+
+/// Handles pending signals. An exception that a handler raises, such as `KeyboardInterrupt`, ends the run and replaces its error.
+fn interrupted() -> bool {
+    let raised = Python::attach(|py| py.check_signals()).err();
+    let ends = raised.is_some();
+    SIGNALLED.with(|signalled| *signalled.borrow_mut() = raised);
+    ends
 }
 
 /// Emits a warning of a program as one of Python, at the line of the caller.
@@ -278,7 +289,10 @@ impl PyFunction {
             (self.entry.call_on(&values, &named, &mut host), raised)
         });
         let (result, raised) = result;
-        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
+        let result = or_raise(py, result).map_err(|error| {
+            let signalled = SIGNALLED.with(|signalled| signalled.borrow_mut().take());
+            signalled.unwrap_or_else(|| with_cause(py, error, raised))
+        })?;
         call.result(&result, &self.program, 0)
     }
 

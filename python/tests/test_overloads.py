@@ -131,3 +131,27 @@ def test_the_state_has_the_type_that_getstate_returns():
     without = CLASS.replace("def __getstate__(self):\n        return (self.start, self.name)", "def state(self): pass")
     with pytest.raises(flambeau.CompileError, match="takes the result of `__getstate__`"):
         flambeau.CompilationUnit(without)
+
+
+def test_one_number_stands_for_a_list_of_fixed_length():
+    unit = flambeau.CompilationUnit("def f(x: BroadcastingList3[int], y: BroadcastingList2[float]):\n    return x, y\n")
+    assert unit.f(2, 0.5) == ([2, 2, 2], [0.5, 0.5])
+    assert unit.f([1, 2, 3], (1.0, 2.0)) == ([1, 2, 3], [1.0, 2.0])
+
+
+def uses_indented(x: int) -> int:
+    def_text = """
+  less"""
+# a comment
+    return x + len(def_text)
+
+
+def test_lines_with_less_indentation_than_the_definition():
+    def local(x: int) -> int:
+        text = """
+    a"""
+    # a comment
+        return x + len(text)
+
+    assert jit.script(local)(1) == local(1)
+    assert jit.script(uses_indented)(1) == uses_indented(1)
