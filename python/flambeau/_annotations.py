@@ -31,8 +31,9 @@ def annotation_text(
     Raises:
         Unknown: the annotation has no counterpart.
     """
-    if annotation is tuple:
-        raise Unknown("`tuple` without the types of its elements")
+    if annotation is tuple or annotation is typing.Tuple or annotation is typing.Optional:
+        name = "Optional" if annotation is typing.Optional else "Tuple"
+        raise Unknown(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]: this")
     if isinstance(annotation, (str, typing.ForwardRef)) and forward is not None:
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         return annotation_text(forward(text), name_of_class, forward)

@@ -211,11 +211,15 @@ class _Facts:
                 if hasattr(value, "__dlpack__"):
                     self._add(name, value, "Tensor")
             return
+        for name in {
+            *getattr(self.cls, "__jit_ignored_attributes__", ()), *getattr(self.cls, "__jit_unused_properties__", ()),
+        }:  # fmt: skip
+            self.absent[name] = "This attribute was ignored during compilation."
         hints = {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         constant_names = set(getattr(self.cls, "__constants__", ()))
         plain = vars(self.origin).get("_plain") or vars(self.origin)
         for name, value in plain.items():
-            if name in _OWN or name in self.values or name.startswith("_flambeau"):
+            if name in _OWN or name in self.values or name in self.absent or name.startswith("_flambeau"):
                 continue
             if self.native is not None and name in self.module._kinds and not hasattr(value, "type"):
                 # What the compiled module has now.
@@ -429,7 +433,9 @@ class _Facts:
         if name in self.functions:
             return self.texts.value_text(self.functions[name], name, place) + rest
         if name in self.absent:
-            held = type(vars(self.origin).get(name)).__name__
+            if name not in vars(self.origin):
+                raise place.error(f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.absent[name]})")
+            held = type(vars(self.origin)[name]).__name__
             raise place.error(
                 f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed "
                 f"to convert Python type: '{held}' to a TorchScript type. {self.absent[name]})"

@@ -566,10 +566,15 @@ struct Names {
     constants: BTreeMap<String, IValue>,
     /// Functions and methods with several signatures, by qualified name.
     overloads: BTreeMap<String, Vec<String>>,
+    /// Exception classes of Python, by name, with their qualified names.
+    exceptions: BTreeMap<String, String>,
 }
 
 impl Resolver for Names {
     fn value(&self, name: &str) -> Option<Sugar> {
+        if let Some(qualified) = self.exceptions.get(name) {
+            return Some(Sugar::Exception(Symbol::new(qualified)));
+        }
         if let Some(functions) = self.overloads.get(name) {
             return Some(Sugar::Overloads(functions.iter().map(|function| Symbol::new(function)).collect()));
         }
@@ -583,8 +588,9 @@ impl Resolver for Names {
 /// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
 /// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
-/// with several signatures.
+/// with several signatures, `exceptions` the qualified names of exception classes.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "one table for each kind of name")]
 pub(crate) fn compile_texts(
     py: Python<'_>,
     texts: Vec<(String, String, u32)>,
@@ -593,13 +599,14 @@ pub(crate) fn compile_texts(
     of_torch: bool,
     constants: BTreeMap<String, PyRef<'_, PyTensor>>,
     overloads: BTreeMap<String, Vec<String>>,
+    exceptions: BTreeMap<String, String>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
     let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
     let constants = constants.into_iter().map(tensor).collect();
-    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads };
+    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads, exceptions };
     let compiled = py.detach(|| session.compile_sources(&sources, &names));
     Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects, classes, of_torch)))
 }

@@ -138,9 +138,9 @@ impl<'a, 'py> Call<'a, 'py> {
         let number = || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>();
         let converted = match (param.n, param.ty.list_elem()) {
             // One number for all elements of a list of fixed length.
-            (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self.value(object, elem, 0).map(|value| {
-                IValue::List(List::from_values(elem, vec![value; n as usize]))
-            }),
+            (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self
+                .value(object, elem, 0)
+                .map(|value| IValue::List(List::from_values(elem, vec![value; n as usize]))),
             _ => self.value(object, param.ty, 0),
         };
         converted.map_err(|failure| match failure {

@@ -11,8 +11,7 @@ use crate::span::Span;
 use crate::tree::{TreeId, TreeKind};
 
 /// The message for iterables that cannot advance in lockstep.
-pub(super) const UNKNOWN_LENGTH: &str =
-    "Can not iterate over a module list or tuple with a value that does not have a statically determinable length";
+pub(super) const UNKNOWN_LENGTH: &str = "Can not iterate over a module list or tuple with a value that does not have a statically determinable length";
 
 /// Returns the list element type that a type hint determines.
 fn list_hint(hint: Option<Type>) -> Option<Type> {
@@ -594,5 +593,8 @@ fn of_list(elem: Type) -> (Type, Type) {
 
 /// Returns whether values of a type that is no list can be lists.
 fn may_be_list(ty: Type) -> bool {
-    matches!(ty.kind(), TypeKind::Any | TypeKind::AnyList | TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Var(_))
+    matches!(
+        ty.kind(),
+        TypeKind::Any | TypeKind::AnyList | TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Var(_)
+    )
 }

@@ -133,7 +133,8 @@ impl TypeReader<'_> {
             }
             kind => match ast.op(tree) {
                 Some(op) if matches!(kind, TreeKind::BinOp | TreeKind::UnaryOp) => {
-                    let message = format!("Expression of type {} cannot be used in a type expression", op.text());
+                    let message =
+                        format!("Expression of type {} cannot be used in a type expression", op.text());
                     self.error(tree, message)
                 }
                 _ => self.error(tree, "this expression cannot be used in a type expression"),
