@@ -46,6 +46,12 @@ impl CancelToken {
     }
 }
 
+/// Returns whether the run that calls it must end. Called on the thread of the run, about every [`INTERRUPT_INTERVAL`].
+pub type Interrupt = fn() -> bool;
+
+/// Interval of the calls of an [`Interrupt`].
+const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
+
 /// Receiver of warnings.
 pub type WarnSink = Box<dyn FnMut(&str) + Send>;
 
@@ -77,6 +83,7 @@ pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 pub struct Host {
     services: Option<Box<Services>>,
     cancel: Option<CancelToken>,
+    interrupt: Option<Interrupt>,
     fuel: u64,
     budget: Option<MemoryBudget>,
     /// The limit of the budget in bytes; the budget itself is moved out during a run.
@@ -103,6 +110,8 @@ struct Clock {
     /// The last reading of the process's memory, and the bytes of the first, which is [`resident::FIRST_READING`] after the
     /// start.
     resident: Option<(Instant, usize)>,
+    /// The last call of the [`Interrupt`].
+    interrupt: Option<Instant>,
     /// Number of polls between two readings.
     pace: u32,
 }
@@ -147,6 +156,7 @@ impl Host {
         Host {
             services: None,
             cancel: None,
+            interrupt: None,
             fuel: u64::MAX,
             budget: None,
             memory: None,
@@ -192,6 +202,12 @@ impl Host {
     /// Sets the token that can cancel runs.
     pub fn set_cancel(&mut self, token: CancelToken) -> &mut Self {
         self.cancel = Some(token);
+        self
+    }
+
+    /// Sets the function that can end runs from their own thread, such as one that handles pending signals of an interpreter.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) -> &mut Self {
+        self.interrupt = Some(interrupt);
         self
     }
 
@@ -317,20 +333,22 @@ impl Host {
     /// Checks whether the run must end.
     ///
     /// # Errors
-    /// Returns `Limit` if the run was cancelled, exceeded its time limit, or the memory of the process grew far beyond the
-    /// run's memory limit. Memory is only checked in runs with a time limit.
+    /// Returns `Limit` if the run was cancelled or interrupted, exceeded its time limit, or the memory of the process grew far
+    /// beyond the run's memory limit. Memory is only checked in runs with a time limit.
     #[inline]
     pub fn poll(&self) -> Result<(), KernelError> {
         if self.cancel.as_ref().is_some_and(CancelToken::is_cancelled) {
             return Err(KernelError::limit("the run was cancelled"));
         }
-        let Some(time) = self.time else { return Ok(()) };
+        if self.time.is_none() && self.interrupt.is_none() {
+            return Ok(());
+        }
         match self.polls.get().checked_sub(1) {
             Some(left) => {
                 self.polls.set(left);
                 Ok(())
             }
-            None => self.check_time(time),
+            None => self.check_time(),
         }
     }
 
@@ -375,12 +393,12 @@ impl Host {
         *self.polls.get_mut() = FREE;
     }
 
-    /// Reads the clock, and at longer intervals the memory of the process.
+    /// Reads the clock, and at longer intervals the memory of the process; calls the [`Interrupt`].
     ///
     /// # Errors
-    /// Returns `Limit` if the run has exceeded its time limit, or for the reason of [`Host::check_resident`].
+    /// Returns `Limit` if the run was interrupted or has exceeded its time limit, or for the reason of [`Host::check_resident`].
     #[cold]
-    fn check_time(&self, time: Duration) -> Result<(), KernelError> {
+    fn check_time(&self) -> Result<(), KernelError> {
         let mut clock = self.clock.get();
         let now = Instant::now();
         let start = *clock.start.get_or_insert(now);
@@ -390,7 +408,15 @@ impl Host {
         clock.pace =
             if since < TICK { (2 * clock.pace + 1).min(MAX_POLLS_PER_READING) } else { clock.pace / 4 };
         self.polls.set(clock.pace);
+        let asks = self.interrupt.filter(|_| now - clock.interrupt.unwrap_or(start) >= INTERRUPT_INTERVAL);
+        if asks.is_some() {
+            clock.interrupt = Some(now);
+        }
         self.clock.set(clock);
+        if asks.is_some_and(|interrupted| interrupted()) {
+            return Err(KernelError::limit("the run was interrupted"));
+        }
+        let Some(time) = self.time else { return Ok(()) };
         if now - start <= time {
             return if now - start < resident::FIRST_READING { Ok(()) } else { self.check_resident(now) };
         }

@@ -564,8 +564,7 @@ fn limits_stop_runs() {
     let args = vec![IValue::Int(1 << 40)];
     let reference = reference::run(&graph, args, &*unit, host.set_fuel(10_000)).unwrap_err();
     assert_eq!(reference.fault, Fault::Limit);
-    host.set_fuel(100);
-    vm.run(&code, [IValue::Int(50)], &mut host).unwrap();
+    vm.run(&code, [IValue::Int(50)], host.set_fuel(100)).unwrap();
     assert!((50..=52).contains(&host.fuel()), "{}", host.fuel());
     let (token, mut host) = (CancelToken::new(), Host::quiet());
     host.set_cancel(token.clone());
@@ -575,6 +574,7 @@ fn limits_stop_runs() {
     });
     stopped(&mut host, &mut vm);
     waiter.join().unwrap();
+    stopped(Host::quiet().set_interrupt(|| true), &mut vm);
 }
 
 #[test]

@@ -31,8 +31,9 @@ def annotation_text(
     Raises:
         Unknown: the annotation has no counterpart.
     """
-    if annotation is tuple:
-        raise Unknown("`tuple` without the types of its elements")
+    if annotation is tuple or annotation is typing.Tuple or annotation is typing.Optional:
+        name = "Optional" if annotation is typing.Optional else "Tuple"
+        raise Unknown(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]: this")
     if isinstance(annotation, (str, typing.ForwardRef)) and forward is not None:
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         return annotation_text(forward(text), name_of_class, forward)
@@ -68,7 +69,8 @@ def annotation_text(
     module = getattr(annotation, "__module__", "") or ""
     if isinstance(annotation, type):
         if module == "torch" or module.startswith("torch."):
-            if annotation.__name__ in ("Tensor", "Parameter"):
+            if annotation.__name__ == "Parameter" or annotation.__name__.endswith("Tensor"):
+                # `torch.LongTensor` and others: programs have one type of tensors.
                 return "Tensor"
             if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format"):
                 return _of_torch(f"torch.{annotation.__name__}")

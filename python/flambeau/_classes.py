@@ -120,7 +120,10 @@ def _plain(texts: Texts, cls: type) -> str:
             function = _function_of(vars(cls).get(statement.name))
             rewriter.find = _scope(cls, function)
             for decorator in statement.decorator_list:
-                if not _has_meaning(decorator):
+                if ast.unparse(decorator) == "classmethod":
+                    _make_static(cls, statement, edits, rewriter)
+                    edits.replace(decorator, "staticmethod")
+                elif not _has_meaning(decorator):
                     # A mark of Python, with its `@` and its line.
                     edits.replace_range((decorator.lineno, decorator.col_offset - 1), _end(decorator), "")
             if kind_of(function) == "unused":
@@ -142,6 +145,20 @@ def _plain(texts: Texts, cls: type) -> str:
         text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
     texts.add(cls, text, source.file, source.first + node.lineno - 1)
     return name
+
+
+def _make_static(cls: type, node: ast.FunctionDef, edits: Edits, rewriter: Rewriter) -> None:
+    """Makes a class method a static one: its first parameter is the name of the class."""
+    args = node.args
+    plain = args.posonlyargs or args.args
+    if not plain:
+        raise edits.source.place(node).error(f"the class method `{node.name}` has no parameter for the class")
+    own = plain.pop(0)
+    rest = [*args.posonlyargs, *args.args]
+    end = (rest[0].lineno, rest[0].col_offset) if rest else _end(own)
+    edits.replace_range((own.lineno, own.col_offset), end, "")
+    outer = rewriter.find
+    rewriter.find = lambda name: cls if name == own.arg else outer(name)
 
 
 def _has_meaning(decorator: ast.expr) -> bool:

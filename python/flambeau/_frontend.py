@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import _dtypes, _native
+from . import _dtypes, _native, errors
 from ._annotations import Unknown, annotation_text
 from ._markers import Future, kind_of
 from ._ops import Operator
@@ -54,7 +54,7 @@ class Place:
         """Makes the exception for something that programs do not have."""
         caret = " " * (self.column - 1) + "^"
         gutter = " " * len(str(self.line))
-        shown = f"unsupported[Y0001]: {message}\n{gutter} --> {self.file}:{self.line}:{self.column}\n"
+        shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
         error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
         error.code, error.message = "Y0001", message
         error.file, error.line, error.column = self.file, self.line, self.column
@@ -71,7 +71,9 @@ class Source:
         except (OSError, TypeError) as error:
             name = getattr(definition, "__qualname__", repr(definition))
             raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
-        text = textwrap.dedent("".join(lines))
+        # Comments and texts over several lines can have less indentation than the definition.
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        text = "".join(line.removeprefix(indent) for line in lines)
         self.first = max(first, 1)
         self.lines = text.splitlines()
         try:
@@ -153,7 +155,9 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> No
     else:
         names = [arg.arg for arg in plain]
     typed = [name if name == "self" else _typed_any(name) for name in names]
-    result = ast.unparse(node.returns) if node.returns is not None else _commented_result(edits.source.lines, node)
+    commented = commented_signature(edits.source.lines, node)
+    result = commented[1] if commented is not None else None
+    result = ast.unparse(node.returns) if node.returns is not None else result
     returns = ""
     if result is not None:
         try:
@@ -165,13 +169,17 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> No
     edits.replace_statement(start, end, text)
 
 
-def _commented_result(lines: list[str], node: ast.FunctionDef) -> str | None:
-    """Returns the result type in the comment with the signature of a function (PEP 484)."""
-    for line in lines[node.lineno - 1 : node.body[0].lineno - 1]:
+def commented_signature(lines: list[str], node: ast.FunctionDef) -> tuple[list[str], str] | None:
+    """Returns the types of the parameters and of the result in the comment with the signature of a function (PEP 484)."""
+    for line in lines[node.lineno - 1 : node.body[0].lineno]:
         found = _TYPE_COMMENT.search(line)
         signature = _SIGNATURE.fullmatch(found[1].rstrip()) if found is not None else None
         if signature is not None:
-            return signature[2]
+            try:
+                args: Any = ast.parse(f"({signature[1]},)" if signature[1].strip() else "()", mode="eval").body
+            except SyntaxError:  # The compiler reports what is wrong with the comment.
+                return None
+            return [ast.unparse(part) for part in args.elts], signature[2]
     return None
 
 
@@ -281,6 +289,8 @@ class Rewriter(ast.NodeVisitor):
             # In Python these are no types: PyTorch finds them by their names.
             if not isinstance(head, ast.Name):
                 self.edits.replace(head, ast.unparse(head).rpartition(".")[2])
+            return
+        if "BroadcastingList" in ast.unparse(node):
             return
         try:
             text = self._type(expression if expression is not None else ast.unparse(node), place)
@@ -566,6 +576,8 @@ class Texts:
         self.constants: dict[str, _native.Tensor] = {}
         # The functions of names with several signatures.
         self.overloads: dict[str, list[str]] = {}
+        # Exception classes of the user, by name, with their qualified names.
+        self.exceptions: dict[str, str] = {}
         self.fallbacks: list[Fallback] = []
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
@@ -584,7 +596,7 @@ class Texts:
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(
-            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads
+            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions
         )
 
     def origin(self, file: str, line: int) -> Any:
@@ -698,10 +710,19 @@ class Texts:
         if known is not None:
             return known
         if issubclass(cls, BaseException):
-            return cls.__name__
+            return self._exception(cls)
         from ._classes import class_text
 
         return class_text(self, cls)
+
+    def _exception(self, cls: type[BaseException]) -> str:
+        """Returns the name of an exception class; one of the user raises an exception that is an instance of it as well."""
+        if cls.__module__ == "builtins":
+            return cls.__name__
+        name = self.reserve(cls.__name__, cls)
+        self.exceptions[name] = qualified = f"{cls.__module__}.{cls.__name__}"
+        errors.note_exception(qualified, cls)
+        return name
 
     def type_text(self, annotation: Any, place: Place, forward: Callable[[str], Any] | None = None) -> str:
         """Returns the text of an annotation; ``forward`` evaluates the references in it that are texts."""
@@ -751,6 +772,8 @@ class Texts:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
         if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
             return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+        if hasattr(value, "__script_if_tracing_wrapper"):
+            value = getattr(value, "__original_fn")  # noqa: B009 - the name must not be mangled
         if not self.fallback:
             return self._value_text(value, path, place)
         name = getattr(value, "__name__", path.rpartition(".")[2])

@@ -211,11 +211,15 @@ class _Facts:
                 if hasattr(value, "__dlpack__"):
                     self._add(name, value, "Tensor")
             return
+        for name in {
+            *getattr(self.cls, "__jit_ignored_attributes__", ()), *getattr(self.cls, "__jit_unused_properties__", ()),
+        }:  # fmt: skip
+            self.absent[name] = "This attribute was ignored during compilation."
         hints = {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         constant_names = set(getattr(self.cls, "__constants__", ()))
         plain = vars(self.origin).get("_plain") or vars(self.origin)
         for name, value in plain.items():
-            if name in _OWN or name in self.values or name.startswith("_flambeau"):
+            if name in _OWN or name in self.values or name in self.absent or name.startswith("_flambeau"):
                 continue
             if self.native is not None and name in self.module._kinds and not hasattr(value, "type"):
                 # What the compiled module has now.
@@ -396,6 +400,7 @@ class _Facts:
         node = source.node
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only methods that `def` defines can be compiled")
+        _check_self(source, node)
         edits = Edits(source)
         rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
         if name and name != node.name:
@@ -428,7 +433,13 @@ class _Facts:
         if name in self.functions:
             return self.texts.value_text(self.functions[name], name, place) + rest
         if name in self.absent:
-            raise place.error(f"the attribute `{name}` cannot be compiled: {self.absent[name]}")
+            if name not in vars(self.origin):
+                raise place.error(f"Module '{self.cls.__name__}' has no attribute '{name}' ({self.absent[name]})")
+            held = type(vars(self.origin)[name]).__name__
+            raise place.error(
+                f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed "
+                f"to convert Python type: '{held}' to a TorchScript type. {self.absent[name]})"
+            )
         member = getattr(self.cls, name, None)
         if isinstance(member, property) or isinstance(member, types.FunctionType) or hasattr(member, "_flambeau_kind"):
             function = member.fget if isinstance(member, property) else member
@@ -437,6 +448,8 @@ class _Facts:
                 return self.texts.function(member)  # type: ignore[arg-type]
             if kind_of(function) == "ignore":
                 known = self.bound.get(name)
+                if known is None and isinstance(function, types.FunctionType) and not function.__code__.co_argcount:
+                    raise place.error(f"the method `{name}` does not have a self argument")
                 if known is None:
                     known = self.bound[name] = IgnoredMethod(function, self.module)
                     self.modules.ignored.append(known)
@@ -460,6 +473,11 @@ _NO_LITERAL = (
     "integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
     "e.g. 'for index, v in enumerate(self): out = v(inp)'"
 )
+
+
+def _check_self(source: Source, node: ast.FunctionDef) -> None:
+    if not [*node.args.posonlyargs, *node.args.args]:
+        raise source.place(node).error(f"the method `{node.name}` does not have a self argument")
 
 
 def _tuple_text(parts: list[str]) -> str:

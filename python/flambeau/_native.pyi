@@ -309,6 +309,7 @@ def compile_texts(
     of_torch: bool,
     constants: dict[str, Tensor],
     overloads: dict[str, list[str]],
+    exceptions: dict[str, str],
 ) -> Program: ...
 def new_object(program: Program, class_name: str, values: dict[str, Any]) -> ScriptObject: ...
 def fuzz_pass(

@@ -13,7 +13,7 @@ import types
 import weakref
 from typing import Any
 
-from ._frontend import Edits, Rewriter, Source, Texts, scope_of
+from ._frontend import Edits, Place, Rewriter, Source, Texts, commented_signature, scope_of
 
 _declared: dict[tuple[str, str], list[types.FunctionType]] = {}
 """Declarations by module and qualified name, until the implementation is compiled."""
@@ -50,8 +50,9 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
         return []
     if function in found:
         source = Source(function)
+        kind = "function" if cls is None else "method"
         raise source.place(source.node).error(
-            f'Implementation for the function "{function.__qualname__}" is missing. Please make sure a definition is provided and '
+            f'Implementation for the {kind} "{function.__qualname__}" is missing. Please make sure a definition is provided and '
             "defined after all overload declarations."
         )
     _of[function] = found
@@ -100,6 +101,15 @@ def _header(
         raise declared.place(declared.node).error("only functions that `def` defines can be compiled")
     rewriter = Rewriter(texts, Edits(declared), scope_of(overload))
     args = declared.node.args
+    signature = commented_signature(declared.lines, declared.node)
+    result = None if declared.node.returns is None else ast.unparse(declared.node.returns)
+    if signature is not None:
+        _annotate(args, signature[0], declared.place(declared.node))
+        result = signature[1]
+    elif result is None and all(arg.annotation is None for arg in _parameters(args)):
+        raise declared.place(declared.node).error(
+            f"Must explicitly add type annotations to overloaded functions: {overload.__qualname__}"
+        )
     defaults, own = _defaults(function), _defaults(overload)
     params = []
     declared_names = set()
@@ -121,9 +131,21 @@ def _header(
         if arg.arg in defaults and arg.arg not in declared_names:
             place = implementation.edits.source.place(arg)
             params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
-    returns = declared.node.returns
-    result = f" -> {rewriter._type(ast.unparse(returns), declared.place(returns))}" if returns is not None else ""
-    return f"def {name}({', '.join(params)}){result}:"
+    returns = f" -> {rewriter._type(result, declared.place(declared.node))}" if result is not None else ""
+    return f"def {name}({', '.join(params)}){returns}:"
+
+
+def _annotate(args: ast.arguments, types: list[str], place: Place) -> None:
+    """Gives parameters the types of a comment, which omits that of `self`."""
+    params = _parameters(args)
+    if len(types) == len(params) - 1:
+        params = params[1:]
+    if len(types) != len(params):
+        raise place.error(
+            f"Number of type annotations ({len(types)}) did not match the number of function parameters ({len(params)})"
+        )
+    for param, text in zip(params, types, strict=True):
+        param.annotation = ast.copy_location(ast.parse(text.strip(), mode="eval").body, param)
 
 
 def _parameters(args: ast.arguments) -> list[ast.arg]:

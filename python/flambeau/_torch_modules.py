@@ -73,6 +73,12 @@ def _has_own(value: Any) -> bool:
     return isinstance(value, _native.Tensor)
 
 
+class _Walks:
+    """The state of all modules. Lists of tensors that were made in another state are made again."""
+
+    valid = 0
+
+
 class Method(ScriptFunction):
     """A method of a module."""
 
@@ -147,7 +153,7 @@ class TorchModule(_Module, ScriptModule):
             if isinstance(value, _native.Tensor):
                 known = tensors.get(value.identity)
                 if known is not None:
-                    state["_cells"][name] = (value, known, known.data_ptr())
+                    self._keep(name, value, known)
             elif isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
                 child = wrappers.get(value.identity)
                 if child is None:
@@ -158,6 +164,8 @@ class TorchModule(_Module, ScriptModule):
             elif origin is not None and name in origin._modules:
                 children[name] = None
         state["_modules"] = children
+        state.pop("_is_filled", None)
+        _Walks.valid += 1
 
     def _tensor(self, name: str) -> Any:
         """Returns the tensor of PyTorch for an attribute."""
@@ -170,43 +178,54 @@ class TorchModule(_Module, ScriptModule):
         tensor = _native.to_torch(native)
         if self._kinds[name][0] == "parameter":
             tensor = torch.nn.Parameter(tensor, requires_grad=native.requires_grad)
-        self._cells[name] = (native, tensor, tensor.data_ptr())
+        self._keep(name, native, tensor)
         return tensor
+
+    def _keep(self, name: str, native: _native.Tensor, tensor: torch.Tensor) -> None:
+        """Notes which tensor of PyTorch an attribute is, with its memory and its type."""
+        self._cells[name] = (native, tensor, tensor.data_ptr(), tensor.dtype)
+        _Walks.valid += 1
 
     def _set_tensor(self, name: str, value: Any) -> None:
         native = own(value, value.requires_grad and value.is_leaf) if isinstance(value, torch.Tensor) else value
         self._native.set(name, native)
         if isinstance(value, torch.Tensor):
-            self._cells[name] = (native, value, value.data_ptr())
+            self._keep(name, native, value)
 
     def _held(self) -> list[tuple[_native.Tensor, torch.Tensor]]:
         """Returns the parameters and buffers of this module and those below it, as tensors of both libraries. A tensor of
         PyTorch whose memory was exchanged (`p.data = ...`) is taken again."""
-        found: list[tuple[_native.Tensor, torch.Tensor]] = []
+        state = self.__dict__
+        walk = state.get("_walk")
+        if walk is None or walk[0] != _Walks.valid:
+            walk = state["_walk"] = self._walked()
+        found: list[tuple[_native.Tensor, torch.Tensor]] = walk[2]
+        for at, (module, name, native, tensor, address, dtype) in enumerate(walk[1]):
+            if tensor.data_ptr() != address or tensor.dtype != dtype:
+                if module._native.get(name).is_same(native):
+                    module._set_tensor(name, tensor)
+                    found[at] = module._cells[name][0], tensor
+                # Otherwise the program assigned another tensor.
+            elif native.requires_grad != tensor.requires_grad and tensor.is_leaf:
+                native.requires_grad = tensor.requires_grad
+        return found
+
+    def _walked(self) -> tuple[int, list[Any], list[tuple[_native.Tensor, torch.Tensor]]]:
+        """Returns the tensors that a call can use, each once, with the state in which they were found."""
+        cells: list[Any] = []
         seen: set[int] = set()
         for module in self.modules():
             if not isinstance(module, TorchModule):
                 continue
-            cells = module._cells
             if not module.__dict__.get("_is_filled"):
                 for name in (*dict.keys(module._parameters), *dict.keys(module._buffers)):  # type: ignore[arg-type]
                     module._tensor(name)
                 module.__dict__["_is_filled"] = True
-            for name, (native, tensor, address) in list(cells.items()):
-                if id(tensor) in seen:
-                    continue
-                seen.add(id(tensor))
-                if tensor.data_ptr() != address or str(tensor.dtype)[6:] != str(native.dtype)[9:]:
-                    current = module._native.get(name)
-                    if not current.is_same(native):
-                        # The program assigned another tensor.
-                        continue
-                    module._set_tensor(name, tensor)
-                    native = cells[name][0]
-                elif native.requires_grad != tensor.requires_grad and tensor.is_leaf:
-                    native.requires_grad = tensor.requires_grad
-                found.append((native, tensor))
-        return found
+            for name, cell in module._cells.items():
+                if id(cell[1]) not in seen:
+                    seen.add(id(cell[1]))
+                    cells.append((module, name, *cell))
+        return _Walks.valid, cells, [(cell[2], cell[3]) for cell in cells]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_native" not in self.__dict__ or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks:
@@ -268,6 +287,7 @@ class TorchModule(_Module, ScriptModule):
         elif name in state["_modules"] and isinstance(value, TorchModule):
             self._native.set(name, value._native)
             state["_modules"][name] = value
+            _Walks.valid += 1
         elif name in state["_kinds"]:
             if isinstance(value, torch.Tensor):
                 self._set_tensor(name, value)

@@ -248,8 +248,11 @@ def _check_output(value: Any, strict: bool) -> None:
     if is_tensor(value):
         return
     if isinstance(value, (list, dict)):
+        if strict and isinstance(value, dict):
+            raise MisuseError(f"Encountering a dict {_STRICT}")
         if strict:
-            raise MisuseError(f"Encountering a {type(value).__name__} {_STRICT}")
+            # The elements are those of the example, which PyTorch allows.
+            warn(f"Encountering a list {_STRICT}")
         for part in value.values() if isinstance(value, dict) else value:
             _check_output(part, strict)
         return

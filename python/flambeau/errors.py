@@ -7,6 +7,8 @@ has them, and the whole text with source lines and carets, which is also ``str(e
 from __future__ import annotations
 
 import builtins
+import re
+import weakref
 from typing import Any
 
 __all__ = ["CompileError", "Error", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
@@ -61,7 +63,18 @@ _CLASSES: dict[str, type[Error]] = {
     "internal": InternalError,
 }
 
+_POSITION = re.compile(r"(?m)^( *)--> (.*):(\d+):\d+$")
+
 _raised: dict[str, type[RuntimeError]] = {}
+
+_of_users: weakref.WeakValueDictionary[str, type[BaseException]] = weakref.WeakValueDictionary()
+
+
+def note_exception(name: str, cls: type[BaseException]) -> None:
+    """Notes a class of the user, so that a program that raises it raises an instance."""
+    _of_users[name] = cls
+    _raised.pop(name, None)
+
 
 
 def _class_of_raised(name: str) -> type[RuntimeError]:
@@ -71,10 +84,10 @@ def _class_of_raised(name: str) -> type[RuntimeError]:
     if known is not None:
         return known
     made: type[RuntimeError] = RuntimeError
-    base = getattr(builtins, name, None)
+    base = _of_users.get(name) or getattr(builtins, name, None)
     if isinstance(base, type) and issubclass(base, Exception) and not issubclass(RuntimeError, base):
         try:
-            made = type(name, (RuntimeError, base), {"__module__": __name__, "__str__": lambda self: str(self.args[0])})
+            made = type(name.rpartition(".")[2], (RuntimeError, base), {"__module__": __name__, "__str__": lambda self: str(self.args[0])})
         except TypeError:
             # Classes with another layout in memory, such as OSError, cannot be combined.
             made = RuntimeError
@@ -92,9 +105,14 @@ def _make(
 ) -> Error:
     """Makes the exception for an error of the compiler. Called by the extension."""
     cls = _CLASSES.get(fault, Error)
+    if code == "F0002":
+        # Syntax of Python that programs do not have.
+        cls = UnsupportedError
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")
         text = "The following operation failed in the TorchScript interpreter.\n" + text.removeprefix(f"error[{code}]: ")
+    # Positions as in tracebacks of Python, which tools recognize.
+    text = _POSITION.sub(r'\1File "\2", line \3', text)
     error = cls(text)
     error.code = code
     error.message = message

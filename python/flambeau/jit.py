@@ -414,6 +414,9 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         from ._containers import ScriptDict, ScriptList
 
         return ScriptList(definition) if builtins.isinstance(definition, list) else ScriptDict(definition)
+    if hasattr(definition, "__script_if_tracing_wrapper"):
+        # A function of PyTorch's `script_if_tracing`.
+        definition = definition.__original_fn
     texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
         return _compiled(definition, texts)
@@ -436,13 +439,13 @@ def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
     """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
     whole."""
     from ._frontend import Texts
-    from .errors import CompileError
+    from .errors import CompileError, UnsupportedError
 
     while True:
         name = texts.function(function)
         try:
             return ScriptFunction(texts.compile().function(name), function, texts.fallbacks)
-        except CompileError as error:
+        except (CompileError, UnsupportedError) as error:
             origin = texts.origin(error.file or "", error.line or 0) if texts.fallback else None
             if origin is None or origin is function:
                 raise

@@ -3,7 +3,7 @@
 //! A call converts its arguments, releases the interpreter lock, runs, and converts the result. What programs print goes to
 //! `sys.stdout`, so that notebooks and tests see it.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +31,8 @@ use crate::values::{Call, is_torch_imported, or_raise};
 thread_local! {
     /// Whether calls of this thread record gradients.
     static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
+    /// The exception of a signal handler that ended the run of this thread.
+    static SIGNALLED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Returns the session of the process.
@@ -45,6 +47,7 @@ pub(crate) fn host(session: &Session) -> Host {
     host.set_grad_enabled(GRAD_ENABLED.get());
     host.set_stdout(SysStdout);
     host.set_warn(warn);
+    host.set_interrupt(interrupted);
     host.set_rng(generator().clone());
     host
 }
@@ -65,6 +68,14 @@ pub(crate) fn manual_seed(seed: u64) {
 #[pyfunction]
 pub(crate) fn set_grad_enabled(enabled: bool) -> bool {
     GRAD_ENABLED.replace(enabled)
+}
+
+/// Handles pending signals. An exception that a handler raises, such as `KeyboardInterrupt`, ends the run and replaces its error.
+fn interrupted() -> bool {
+    let raised = Python::attach(|py| py.check_signals()).err();
+    let ends = raised.is_some();
+    SIGNALLED.with(|signalled| *signalled.borrow_mut() = raised);
+    ends
 }
 
 /// Emits a warning of a program as one of Python, at the line of the caller.
@@ -278,7 +289,10 @@ impl PyFunction {
             (self.entry.call_on(&values, &named, &mut host), raised)
         });
         let (result, raised) = result;
-        let result = or_raise(py, result).map_err(|error| with_cause(py, error, raised))?;
+        let result = or_raise(py, result).map_err(|error| {
+            let signalled = SIGNALLED.with(|signalled| signalled.borrow_mut().take());
+            signalled.unwrap_or_else(|| with_cause(py, error, raised))
+        })?;
         call.result(&result, &self.program, 0)
     }
 
@@ -552,10 +566,15 @@ struct Names {
     constants: BTreeMap<String, IValue>,
     /// Functions and methods with several signatures, by qualified name.
     overloads: BTreeMap<String, Vec<String>>,
+    /// Exception classes of Python, by name, with their qualified names.
+    exceptions: BTreeMap<String, String>,
 }
 
 impl Resolver for Names {
     fn value(&self, name: &str) -> Option<Sugar> {
+        if let Some(qualified) = self.exceptions.get(name) {
+            return Some(Sugar::Exception(Symbol::new(qualified)));
+        }
         if let Some(functions) = self.overloads.get(name) {
             return Some(Sugar::Overloads(functions.iter().map(|function| Symbol::new(function)).collect()));
         }
@@ -569,8 +588,9 @@ impl Resolver for Names {
 /// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
 /// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
-/// with several signatures.
+/// with several signatures, `exceptions` the qualified names of exception classes.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "one table for each kind of name")]
 pub(crate) fn compile_texts(
     py: Python<'_>,
     texts: Vec<(String, String, u32)>,
@@ -579,13 +599,14 @@ pub(crate) fn compile_texts(
     of_torch: bool,
     constants: BTreeMap<String, PyRef<'_, PyTensor>>,
     overloads: BTreeMap<String, Vec<String>>,
+    exceptions: BTreeMap<String, String>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
     let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
     let constants = constants.into_iter().map(tensor).collect();
-    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads };
+    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads, exceptions };
     let compiled = py.detach(|| session.compile_sources(&sources, &names));
     Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects, classes, of_torch)))
 }

@@ -28,6 +28,9 @@ use crate::lent::Loans;
 use crate::program::ScriptObject;
 use crate::tensor::PyTensor;
 
+/// Bound of the length of a list that one number stands for.
+const MAX_REPEATED: u32 = 1 << 16;
+
 /// Bound of the nesting of values whose type does not bound it.
 const MAX_DEPTH: usize = 200;
 
@@ -132,7 +135,15 @@ impl<'a, 'py> Call<'a, 'py> {
         param: &Argument,
         text: impl FnOnce(&str) -> String,
     ) -> PyResult<IValue> {
-        self.value(object, param.ty, 0).map_err(|failure| match failure {
+        let number = || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>();
+        let converted = match (param.n, param.ty.list_elem()) {
+            // One number for all elements of a list of fixed length.
+            (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self
+                .value(object, elem, 0)
+                .map(|value| IValue::List(List::from_values(elem, vec![value; n as usize]))),
+            _ => self.value(object, param.ty, 0),
+        };
+        converted.map_err(|failure| match failure {
             Failure::Raised(error) => error,
             Failure::Type => {
                 let found = object.get_type();

@@ -110,6 +110,7 @@ def replace() -> None:
         setattr(torch.jit, name, getattr(jit, name, jit.ScriptModule))
     torch.jit.script_method = getattr(jit, "script_method", torch.jit.script_method)
     torch.jit.Error = flambeau.RuntimeError
+    torch.jit.frontend.NotSupportedError = flambeau.UnsupportedError
     for name in ("TracerWarning", "TracingCheckError"):
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)

@@ -131,3 +131,104 @@ def test_the_state_has_the_type_that_getstate_returns():
     without = CLASS.replace("def __getstate__(self):\n        return (self.start, self.name)", "def state(self): pass")
     with pytest.raises(flambeau.CompileError, match="takes the result of `__getstate__`"):
         flambeau.CompilationUnit(without)
+
+
+def test_one_number_stands_for_a_list_of_fixed_length():
+    unit = flambeau.CompilationUnit("def f(x: BroadcastingList3[int], y: BroadcastingList2[float]):\n    return x, y\n")
+    assert unit.f(2, 0.5) == ([2, 2, 2], [0.5, 0.5])
+    assert unit.f([1, 2, 3], (1.0, 2.0)) == ([1, 2, 3], [1.0, 2.0])
+
+
+def uses_indented(x: int) -> int:
+    def_text = """
+  less"""
+# a comment
+    return x + len(def_text)
+
+
+def test_lines_with_less_indentation_than_the_definition():
+    def local(x: int) -> int:
+        text = """
+a"""
+    # a comment
+        return x + len(text)
+
+    assert jit.script(local)(1) == local(1)
+    assert jit.script(uses_indented)(1) == uses_indented(1)
+
+
+class Wrong(ValueError):
+    """An exception of the user."""
+
+
+def fails(x: int) -> int:
+    if x < 0:
+        raise Wrong("below zero")
+    return x
+
+
+def test_exceptions_of_the_user_are_instances_of_their_class():
+    compiled = jit.script(fails)
+    assert compiled(1) == 1
+    with pytest.raises(Wrong, match="test_overloads.Wrong: below zero") as raised:
+        compiled(-1)
+    assert isinstance(raised.value, flambeau.RuntimeError) and isinstance(raised.value, ValueError)
+
+
+class Made:
+    def __init__(self, x: int):
+        self.x = x
+
+    @classmethod
+    def twice(cls, x: int) -> "Made":
+        return cls(x * 2)
+
+    @classmethod
+    def one(cls) -> "Made":
+        return cls(1)
+
+
+def makes(x: int) -> int:
+    return Made.twice(x).x + Made.one().x
+
+
+def test_methods_of_classes():
+    assert jit.script(makes)(3) == 7
+
+
+@jit._overload
+def commented(x):
+    # type: (int) -> int
+    pass
+
+
+@jit._overload
+def commented(x):
+    # type: (str) -> str
+    pass
+
+
+def commented(x):
+    return x + x
+
+
+@jit._overload
+def without_types(x): ...
+
+
+def without_types(x):
+    return x
+
+
+def uses_commented(x: int, y: str):
+    return commented(x), commented(y)
+
+
+def uses_without_types(x: int):
+    return without_types(x)
+
+
+def test_signatures_in_comments():
+    assert jit.script(uses_commented)(2, "a") == (4, "aa")
+    with pytest.raises(flambeau.UnsupportedError, match="explicitly add type annotations to overloaded functions"):
+        jit.script(uses_without_types)

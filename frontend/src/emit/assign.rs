@@ -24,6 +24,9 @@ pub(crate) fn in_place(op: SyntaxOp) -> Option<&'static str> {
     })
 }
 
+const LONE_STAR: &str =
+    "A Starred expression may only appear on the lhs within the presence of another non-starred expression";
+
 impl<'a> Cx<'a> {
     pub(crate) async fn assign(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
@@ -77,7 +80,7 @@ impl<'a> Cx<'a> {
                 let name = self.ast().name(target).to_string();
                 self.set_member(self.span(target), object, &name, value).await
             }
-            TreeKind::Starred => self.fail(self.span(target), "a starred target must be in a tuple"),
+            TreeKind::Starred => self.fail(self.span(target), LONE_STAR),
             _ => self.fail(
                 self.span(target),
                 "an assignment target must be a variable, an attribute, a subscript, or a tuple or list of these",
@@ -94,6 +97,9 @@ impl<'a> Cx<'a> {
                 return self.fail(span, "Only one starred expression is allowed on the lhs");
             }
             let fixed = parts.len() - stars;
+            if fixed == 0 && stars > 0 {
+                return self.fail(span, LONE_STAR);
+            }
             let values = self.as_tuple(value_span, sugar, (stars == 0).then_some(fixed))?;
             if values.len() < fixed {
                 let least = if stars > 0 { "at least " } else { "" };
@@ -154,7 +160,7 @@ impl<'a> Cx<'a> {
             TreeKind::Subscript => self.augment_item(tree, op, target, value).await,
             _ => self.fail(
                 self.span(target),
-                "left-hand side of augmented assignment must be a name, member or item",
+                "augmented assignment can only have one LHS expression: a name, a member or an item",
             ),
         }
     }

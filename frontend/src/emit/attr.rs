@@ -182,8 +182,19 @@ impl<'a> Cx<'a> {
         if known.is_known || (ty.is_tensor() && name.as_str().starts_with('_')) {
             return Ok(Sugar::Builtin(known.operator, Some(value)));
         }
-        let mut error =
-            self.error(span, format!("'{}' object has no attribute or method '{name}'.", ty.annotation()));
+        let class = ty.annotation().to_string();
+        let is_module = ClassEnv::is_module(self.session, ty);
+        let message = match ty.as_class() {
+            Some(_) if is_module => {
+                let short = class.rsplit_once('.').map_or(class.as_str(), |(_, last)| last);
+                format!("Module '{short}' has no attribute '{name}'")
+            }
+            Some(_) => format!(
+                "'{class}' object has no attribute or method '{name}'. Did you forget to initialize an attribute in __init__()?"
+            ),
+            None => format!("'{class}' object has no attribute or method '{name}'."),
+        };
+        let mut error = self.error(span, message);
         if ty.optional_elem().is_some() {
             *error = error.help("the value may be None; compare it with None first");
         } else if let Some(near) = self.nearest_member(ty, name.as_str()) {

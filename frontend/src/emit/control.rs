@@ -405,7 +405,7 @@ impl<'a> Cx<'a> {
         let sugar = self.iterable(iterable).await?;
         if self.is_unrolled(&sugar) {
             let Some(n) = self.static_length(&sugar) else {
-                return self.fail(span, "cannot iterate over a mix of values of known and unknown length");
+                return self.fail(span, super::lists::UNKNOWN_LENGTH);
             };
             let status = self.fun.loop_status.replace(LoopStatus::Unrolled);
             for i in 0..n {

@@ -516,6 +516,14 @@ impl<'a> Cx<'a> {
         {
             return (0..n).map(|i| self.element_at(span, &sugar, i)).collect();
         }
+        if let Sugar::Function(_)
+        | Sugar::Overloads(_)
+        | Sugar::Method(..)
+        | Sugar::Builtin(..)
+        | Sugar::Class(_) = sugar
+        {
+            return self.fail(span, format!("{} cannot be used as a tuple", sugar.describe()));
+        }
         let mut value = self.as_value(span, sugar)?;
         if self.is_host(value) {
             value = self.elements_of_host(span, value);

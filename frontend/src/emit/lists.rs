@@ -10,6 +10,9 @@ use super::sugar::{Range, Sugar};
 use crate::span::Span;
 use crate::tree::{TreeId, TreeKind};
 
+/// The message for iterables that cannot advance in lockstep.
+pub(super) const UNKNOWN_LENGTH: &str = "Can not iterate over a module list or tuple with a value that does not have a statically determinable length";
+
 /// Returns the list element type that a type hint determines.
 fn list_hint(hint: Option<Type>) -> Option<Type> {
     let hint = hint?.unwrap_optional();
@@ -141,6 +144,10 @@ impl<'a> Cx<'a> {
         let (element, target, iterable) = (parts[0], parts[1], parts[2]);
         let span = self.span(tree);
         let sugar = self.iterable(iterable).await?;
+        if let Some(annotated) = hint.filter(|&ty| list_hint(Some(ty)).is_none() && !may_be_list(ty)) {
+            let message = format!("Expected an annotation of type List but got {}", annotated.annotation());
+            return self.fail(span, message);
+        }
         if self.is_unrolled(&sugar) && parts.len() == 3 {
             return self.unrolled_list(span, element, target, &sugar, hint).await;
         }
@@ -174,7 +181,7 @@ impl<'a> Cx<'a> {
         hint: Option<Type>,
     ) -> Res<ValueId> {
         let Some(n) = self.static_length(sugar) else {
-            return self.fail(span, "cannot iterate over a mix of values of known and unknown length");
+            return self.fail(span, UNKNOWN_LENGTH);
         };
         let elem_hint = list_hint(hint);
         let mut values = Vec::new();
@@ -582,4 +589,12 @@ impl<'a> Cx<'a> {
 /// Returns the type of elements with that of their list.
 fn of_list(elem: Type) -> (Type, Type) {
     (elem, Type::list(elem))
+}
+
+/// Returns whether values of a type that is no list can be lists.
+fn may_be_list(ty: Type) -> bool {
+    matches!(
+        ty.kind(),
+        TypeKind::Any | TypeKind::AnyList | TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Var(_)
+    )
 }

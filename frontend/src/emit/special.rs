@@ -59,7 +59,7 @@ impl<'a> Cx<'a> {
             _ => Some(format!("at most {most}")),
         };
         if let Some(wanted) = wanted {
-            let message = format!("{name} expected {wanted} arguments, but found {found}");
+            let message = format!("{name} expected {wanted} arguments, got {found}");
             return self.fail(self.span(tree), message);
         }
         match self.ast().children(self.ast().child(tree, 2)).first() {

@@ -131,7 +131,14 @@ impl TypeReader<'_> {
                 );
                 Ok(Type::union(&[a, b]))
             }
-            _ => self.error(tree, "this is not a type"),
+            kind => match ast.op(tree) {
+                Some(op) if matches!(kind, TreeKind::BinOp | TreeKind::UnaryOp) => {
+                    let message =
+                        format!("Expression of type {} cannot be used in a type expression", op.text());
+                    self.error(tree, message)
+                }
+                _ => self.error(tree, "this expression cannot be used in a type expression"),
+            },
         }
     }
 
@@ -208,14 +215,19 @@ impl TypeReader<'_> {
     fn generic(&self, tree: TreeId, depth: u32) -> Res<Type> {
         let ast = self.ast();
         let base = ast.child(tree, 0);
-        let Some(name) = self.dotted(base) else { return self.error(base, "this is not a type") };
+        let Some(name) = self.dotted(base) else {
+            return self.error(base, "Subscripted type must be a type identifier");
+        };
         let short = PREFIXES.iter().find_map(|p| name.strip_prefix(p)).unwrap_or(&name);
         let parts = ast.children(ast.child(tree, 1));
         if matches!(short, "Tuple" | "tuple")
             && let [only] = parts
             && ast.kind(*only) == TreeKind::TupleLiteral
-            && ast.children(*only).is_empty()
         {
+            if !ast.children(*only).is_empty() {
+                return self
+                    .error(*only, "Tuple literal in Tuple type annotation must not have any elements");
+            }
             return Ok(Type::tuple(&[]));
         }
         let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;

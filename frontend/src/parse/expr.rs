@@ -139,7 +139,7 @@ impl Parser<'_> {
                 self.next();
                 return self.push_frame(Frame::Star { start });
             }
-            Tok::DoubleStar => return Err(self.unsupported(token.span(), "`**` expansion is")),
+            Tok::DoubleStar => return Err(self.unsupported(token.span(), "keyword-arg expansion is")),
             Tok::LParen => {
                 self.next();
                 return self.push_frame(Frame::Paren { start, items, comma: false });

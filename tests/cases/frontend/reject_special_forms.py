@@ -2,20 +2,20 @@
 # Special forms accept only their documented arguments. PyTorch 2.6 refuses most of these calls; it ignores the
 # second dictionary of `dict`, and the keywords of `list`, `range` and `zip`.
 def tuples(a: Tuple[int, int], b: Tuple[int, int]) -> Tuple[int, int]:
-    return tuple(a, b)  # error: tuple expected at most 1 arguments, but found 2
+    return tuple(a, b)  # error: tuple expected at most 1 arguments, got 2
 
 def lists(a: List[int], b: List[int]) -> List[int]:
-    return list(a, b)  # error: list expected at most 1 arguments, but found 2
+    return list(a, b)  # error: list expected at most 1 arguments, got 2
 
 def named_list(a: List[int]) -> List[int]:
     return list(x=a)  # error: list takes no keyword arguments
 
 def dicts(a: Dict[str, int], b: Dict[str, int]) -> Dict[str, int]:
-    return dict(a, b)  # error: dict expected at most 1 arguments, but found 2
+    return dict(a, b)  # error: dict expected at most 1 arguments, got 2
 
 def counted(a: List[int]) -> int:
     n = 0
-    for i, x in enumerate(a, 0, 1):  # error: enumerate expected at most 2 arguments, but found 3
+    for i, x in enumerate(a, 0, 1):  # error: enumerate expected at most 2 arguments, got 3
         n += i
     return n
 
@@ -33,7 +33,7 @@ def counted_from(a: List[int]) -> int:
 
 def counted_nothing() -> int:
     n = 0
-    for i in enumerate():  # error: enumerate expected at least 1 arguments, but found 0
+    for i in enumerate():  # error: enumerate expected at least 1 arguments, got 0
         n += 1
     return n
 
@@ -55,12 +55,12 @@ def tested(a: Any) -> bool:
     return isinstance(a, int, strict=True)  # error: isinstance takes no keyword arguments
 
 def tested_in_condition(a: Any) -> int:
-    if isinstance(a, int, str):  # error: isinstance expected exactly 2 arguments, but found 3
+    if isinstance(a, int, str):  # error: isinstance expected exactly 2 arguments, got 3
         return 1
     return 2
 
 def named(a: int) -> int:
-    return annotate(int, a, 3)  # error: annotate expected exactly 2 arguments, but found 3
+    return annotate(int, a, 3)  # error: annotate expected exactly 2 arguments, got 3
 
 def raised(a: int) -> int:
     if a > 0:

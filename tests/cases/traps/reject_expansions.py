@@ -4,4 +4,4 @@ def g(x: int) -> int:
     return x
 
 def f(a: Dict[str, int]) -> int:
-    return g(**a)  # error: `**` expansion
+    return g(**a)  # error: keyword-arg expansion
