@@ -475,10 +475,9 @@ impl Plan {
         }
         let mut roles = Vec::with_capacity(made.len());
         for tensor in &made {
-            let role = tensor.as_ref().map(|tensor| known.role(tensor));
-            match role {
-                Some(None) => return Ok(Ran::Refused("two results share memory".into())),
-                role => roles.push(role.flatten()),
+            match tensor.as_ref().map(|tensor| known.role(tensor)).transpose() {
+                Ok(role) => roles.push(role),
+                Err(reason) => return Ok(Ran::Refused(reason.into())),
             }
         }
         let (own, shared) = roles.split_at(outputs.len());

@@ -45,22 +45,28 @@ impl Memory {
         Memory { before, made: Vec::new() }
     }
 
-    /// Returns the role of the next result; `None` if it is a view of another result, whose writes would not be seen.
-    pub(crate) fn role(&mut self, result: &Tensor) -> Option<Role> {
+    /// Returns the role of the next result, or the reason why its history is not known from its memory: writes to a view of
+    /// another result would not be seen, and tensors from before that share memory with each other have histories of their
+    /// own.
+    pub(crate) fn role(&mut self, result: &Tensor) -> Result<Role, &'static str> {
         let floating = result.dtype().is_floating() || result.dtype().is_complex();
         if !floating || self.before.iter().chain(&self.made).any(|t| t.ptr_eq(result)) {
-            return Some(Role::Known);
+            return Ok(Role::Known);
         }
         let has_memory = result.numel() > 0;
         let shared = |t: &&Tensor| has_memory && t.shares_storage(result);
-        if let Some(of) = self.before.iter().find(shared) {
-            return Some(Role::View(of.clone()));
+        let mut before = self.before.iter().filter(shared);
+        if let Some(of) = before.next() {
+            return match before.all(|other| other.ptr_eq(of)) {
+                true => Ok(Role::View(of.clone())),
+                false => Err("a result shares memory with two tensors from before the call"),
+            };
         }
         if self.made.iter().any(|t| shared(&t)) {
-            return None;
+            return Err("two results share memory");
         }
         self.made.push(result.clone());
-        Some(Role::Own)
+        Ok(Role::Own)
     }
 }
 

@@ -7,7 +7,9 @@ use crate::error::Error;
 use crate::gradient_preparation::expanded;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{self, Derivative, Derivatives, Formula, FormulaInput, Tape, ViewRecord, WalkMode};
+use flambeau_exec::tape::{
+    self, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Tape, ViewRecord, WalkMode,
+};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
 use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
@@ -128,7 +130,7 @@ impl Library {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
                     let source = FormulaSource::of_gradient(schema, gradient, false);
-                    let inputs = source.map(|source| inputs_of(&source));
+                    let inputs = source.map(|source| inputs_of(&source, schema));
                     Some(Formula { args: args?, inputs, is_piecewise: gradient.is_piecewise })
                 };
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
@@ -136,7 +138,7 @@ impl Library {
             autodiff::GradientEntry::Body(body) => {
                 let effects = self.registry().effects(op);
                 Derivative::Body {
-                    inputs: inputs_of(&FormulaSource::of_body(schema, body, false)),
+                    inputs: inputs_of(&FormulaSource::of_body(schema, body, false), schema),
                     draws: effects.contains(Effects::RANDOM),
                 }
             }
@@ -344,8 +346,9 @@ impl Derivatives for Library {
 }
 
 /// Converts the inputs of a formula to those of a tape.
-fn inputs_of(source: &FormulaSource) -> Vec<FormulaInput> {
+fn inputs_of(source: &FormulaSource, schema: &FunctionSchema) -> Vec<FormulaInput> {
     let inputs = source.params.iter().map(|named| match named {
+        Named::Grad(i) if schema.returns[*i].ty.list_elem().is_some() => FormulaInput::Grads(*i),
         Named::Grad(i) => FormulaInput::Grad(*i),
         Named::Arg(i) => FormulaInput::Arg(*i),
         Named::Like(i) => FormulaInput::Like(*i),
@@ -435,7 +438,30 @@ impl Session {
         Ok(tape::backward(&self.tape()?, outputs, mode, host)?)
     }
 
-    /// Returns the gradient that backward walks accumulated in a leaf, as PyTorch's `.grad`.
+    /// Registers a function that backward walks call with the complete gradient of a tensor, as PyTorch's
+    /// `Tensor.register_hook`. It may return another gradient of the same sizes and dtype for the rest of the walk. Calls on
+    /// its host are recorded if the walk is.
+    ///
+    /// # Errors
+    /// If the tensor does not require a gradient.
+    pub fn register_hook(
+        tensor: &Tensor,
+        hook: impl Fn(&Tensor, &mut Host) -> Result<Option<Tensor>, KernelError> + Send + Sync + 'static,
+    ) -> Result<HookHandle, Error> {
+        tape::register_hook(tensor, Arc::new(hook)).map_err(|error| ExecError::of(&error).into())
+    }
+
+    /// Lets the gradients of a tensor that is not a leaf accumulate, as PyTorch's `Tensor.retain_grad`: see
+    /// [`Session::accumulated_gradient`].
+    ///
+    /// # Errors
+    /// If the tensor does not require a gradient.
+    pub fn retain_gradient(tensor: &Tensor) -> Result<(), Error> {
+        tape::retain_grad(tensor).map_err(|error| ExecError::of(&error).into())
+    }
+
+    /// Returns the gradient that backward walks accumulated in a leaf, or in a tensor whose gradient is retained, as PyTorch's
+    /// `.grad`.
     pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
         tape::accumulated_grad(leaf)
     }

@@ -299,16 +299,17 @@ struct ReturnedBlocks {
 // SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
 unsafe impl Send for ReturnedBlocks {}
 
-/// Blocks from this size in bytes on return to their recycler. Smaller ones the system's allocator provides without a
-/// page fault.
-const RECYCLED_BLOCK_BYTES: usize = 1 << 20;
+/// Blocks from this size in bytes on return to their recycler: larger than those that a thread keeps. The system's allocator
+/// returns freed memory of this size to the system now and then, and its pages fault again.
+const RECYCLED_BLOCK_BYTES: usize = THREAD_POOL_MAX_BLOCK + 1;
 
 impl RemoteFrees {
     fn new(limit: usize) -> RemoteFrees {
         RemoteFrees(Arc::new(Mutex::new(ReturnedBlocks { blocks: Vec::new(), held: 0, limit })))
     }
 
-    /// Returns where to return a block of this size that was just allocated on this thread: `None` for small ones.
+    /// Returns where to return a block of this size that was just allocated on this thread: `None` for small ones, which the
+    /// thread keeps.
     #[inline]
     pub(crate) fn of(size: usize) -> Option<RemoteFrees> {
         if size < RECYCLED_BLOCK_BYTES { None } else { RemoteFrees::of_large() }
@@ -320,25 +321,40 @@ impl RemoteFrees {
         if pool.is_null() { None } else { unsafe { (*pool).remote.clone() } }
     }
 
-    /// Frees a block: to this thread's pool, else to the recycler it came from, else to the system.
+    /// Frees a block: to the recycler it came from, else to this thread's pool, else to the system. Blocks that one program
+    /// allocates and another one frees, such as the values that a backward graph reads, would otherwise gather in the pool
+    /// of the second.
     ///
     /// # Safety
     /// As the function [`release`].
     pub(crate) unsafe fn release(self, block: Block) {
         let pool = POOL.get();
-        // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own, and no other reference to it
-        // exists, because `put` calls nothing else; the freed block is unused (the caller's contract).
-        if !pool.is_null() && unsafe { (*pool).put(block) } {
+        // SAFETY: a non-null `pool` is that of the recycler that this thread is in, or its own; the borrow ends here.
+        let is_own = !pool.is_null() && unsafe { (*pool).remote.as_ref().is_some_and(|own| own.is(&self)) };
+        if !is_own && self.returned(block) {
             return;
         }
-        let mut inbox = self.0.lock();
-        if inbox.held + block.size() > inbox.limit {
-            drop(inbox);
+        // SAFETY: as above, and no other reference to the pool exists, because `put` calls nothing else; the freed block is
+        // unused (the caller's contract).
+        if pool.is_null() || unsafe { !(*pool).put(block) } {
             // SAFETY: the caller's contract.
-            return unsafe { system_release(block) };
+            unsafe { system_release(block) };
         }
-        inbox.held += block.size();
-        inbox.blocks.push(block);
+    }
+
+    fn is(&self, other: &RemoteFrees) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Returns a block to the recycler, unless that holds enough. Whether it was returned.
+    fn returned(&self, block: Block) -> bool {
+        let mut inbox = self.0.lock();
+        let fits = inbox.held + block.size() <= inbox.limit;
+        if fits {
+            inbox.held += block.size();
+            inbox.blocks.push(block);
+        }
+        fits
     }
 
     /// Takes the returned blocks; `limit` is the maximum that may be returned from now on, in bytes.
@@ -515,13 +531,19 @@ mod tests {
         if guard::edge().is_some() {
             return; // A guarded block is never kept.
         }
-        let mut recycler = Recycler::new(16 << 20);
+        let (mut recycler, mut other) = (Recycler::new(16 << 20), Recycler::new(16 << 20));
         let make = || crate::Storage::zeroed(4 << 20).unwrap();
         let first = recycler.run(make);
         let address = first.address();
         drop(first);
         let second = recycler.run(make);
         assert_eq!(second.address(), address);
+        // Also those that another program frees.
+        let block = recycler.run(|| crate::Storage::zeroed(100_000).unwrap());
+        let address = block.address();
+        other.run(|| drop(block));
+        assert_eq!(other.held(), 0);
+        assert_eq!(recycler.run(|| crate::Storage::zeroed(100_000).unwrap()).address(), address);
         let third = recycler.run(make);
         std::thread::spawn(|| drop(second)).join().unwrap();
         recycler.clear();

@@ -178,6 +178,16 @@ fn replaces_maximum<T: Element + PartialOrd>(x: T, largest: T) -> bool {
 /// # Errors
 /// Returns an error if the dtype is not supported or memory is exhausted.
 pub fn max_with_indices(x: &Tensor, space: usize, windows: &Windows) -> Result<(Tensor, Tensor)> {
+    let is_small = planes(x, space)[1..].iter().product::<usize>() < i32::MAX as usize;
+    match x.dtype() {
+        DType::F32 if is_small => rows::largest_with_indices::<f32>(x, space, windows),
+        DType::F64 if is_small => rows::largest_with_indices::<f64>(x, space, windows),
+        _ => largest_by_window(x, space, windows),
+    }
+}
+
+/// As [`max_with_indices`], window by window.
+fn largest_by_window(x: &Tensor, space: usize, windows: &Windows) -> Result<(Tensor, Tensor)> {
     let sizes = output_sizes(x, space, windows);
     let x = x.contiguous()?;
     let [_, d, h, w] = planes(&x, space);
@@ -307,6 +317,19 @@ mod tests {
             let picked: Vec<f32> =
                 indices.to_vec::<i64>().unwrap().iter().map(|i| flat[*i as usize]).collect();
             assert_eq!(picked, values.to_vec::<f32>().unwrap());
+            // Equal elements, infinities and NaN: the first of the largest elements, or the last NaN.
+            for dtype in [DType::F32, DType::F64] {
+                let special = [1.0, f64::NEG_INFINITY, f64::NEG_INFINITY, 1.0, f64::NAN, 0.0, f64::NAN];
+                let elements: Vec<f64> = special.iter().cycle().take((n * n) as usize).copied().collect();
+                let x = Tensor::from_vec(elements, &[1, n, n]).unwrap().to_dtype(dtype).unwrap();
+                let (_, at) = max_with_indices(&x, 2, &windows).unwrap();
+                let (_, want) = largest_by_window(&x, 2, &windows).unwrap();
+                assert_eq!(
+                    at.to_vec::<i64>().unwrap(),
+                    want.to_vec::<i64>().unwrap(),
+                    "{n} {kernel} {dtype}"
+                );
+            }
         }
     }
 

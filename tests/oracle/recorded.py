@@ -22,7 +22,7 @@ def iota(n):
 
 
 # `leaf` requires a gradient, as do `row`, whose three rows are one in memory, `flat`, whose elements are one, and `windows`,
-# whose elements overlap.
+# whose elements overlap. `again` is another leaf with the memory of the argument before it.
 ARGUMENTS = {
     "leaf": lambda: iota(12).view(3, 4).clone().requires_grad_(),
     "plain": lambda: iota(12).view(3, 4).clone(),
@@ -31,6 +31,8 @@ ARGUMENTS = {
     "windows": lambda: iota(4).as_strided([3, 2], [1, 1]).requires_grad_(),
     "scalar": lambda: torch.tensor(0.5, dtype=torch.float64).requires_grad_(),
     "ints": lambda: torch.arange(12).view(3, 4),
+    "again": None,
+    "empty": lambda: torch.zeros(0, 4, dtype=torch.float64).requires_grad_(),
     "signs": lambda: torch.tensor([1.0, -1.0, 1.0, 1.0], dtype=torch.float64).requires_grad_(),
 }
 
@@ -50,9 +52,32 @@ program("leaf", "return torch.linalg.lstsq(a.t(), a.t())[1]")
 program("leaf", "return torch.linalg.lstsq(a.t(), a.t(), driver='gelsd')[3]")
 program("leaf", "return torch.view_as_real(torch.fft.ifftn(a, None, [], None))")
 program("leaf", "return torch.view_as_real(torch.fft.fftn(a, None, [], None))")
+program("plain leaf", "return torch.ops.aten.unflatten_dense_tensors(a.flatten(), [b[0], b[:2]])[1]")
+program("leaf plain", "return torch.ops.aten.unflatten_dense_tensors(a.flatten(), [b[:1], b[0]])[1] * 2")
 program("plain leaf", "return a.view_as(b) * 2")
 program("plain leaf", "return a.type_as(b) * 2")
 program("leaf leaf", "return a.expand_as(b) * 2")
+
+program("empty leaf", "return torch.batch_norm(a, None, b, None, None, True, 0.1, 1e-5, False)")
+program("empty leaf", "return torch.batch_norm(a, b, None, None, None, False, 0.1, 1e-5, False)")
+program("leaf", "return torch.norm_except_dim(a, 1, -2)")
+program("leaf", "return torch.norm_except_dim(a, 2, 1)")
+program("leaf", "return torch.ops.aten._log_softmax_backward_data(a, a, 0, 0)")
+program("leaf leaf", "return torch.linalg.vecdot(a[0], b, dim=0)")
+program("leaf leaf", "return torch.linalg.vecdot(a[:, :1], b * b)")
+program("leaf", "return torch.norm(a, 0)")
+program("leaf", "return torch.norm(a * 2, 0) + a.sum()")
+program("leaf", "return torch.norm(torch.norm(a, 0) * a, 2)")
+
+program("empty leaf", "c, d = a.chunk(2, 0) if a.dim() == 1 else a.chunk(2, 1)", "return c if a.numel() > 0 else b")
+program("leaf leaf", "c, d = a.chunk(2, 1)", "return c * 2 if bool(b.sum() > 0) else b")
+program("leaf leaf", "c, d = a.chunk(2, 1)", "return c * 2 if bool(b.sum() < 0) else b")
+
+# Leaves that share memory.
+program("leaf again", "return b.t()")
+program("plain again", "return b.t()")
+program("leaf again", "return a.expand_as(b)")
+program("leaf again", "return a * b.t().t()")
 
 # Elements of a leaf that share memory.
 program("flat", "return a.t()[1:, 1:] * 2")
@@ -153,7 +178,9 @@ program("leaf", "(a * 2).backward()", "return a")
 
 
 def outcome(source, arguments):
-    values = [ARGUMENTS[name]() for name in arguments]
+    values = []
+    for name in arguments:
+        values.append(values[-1].detach().requires_grad_() if name == "again" else ARGUMENTS[name]())
     try:
         result = torch.jit.CompilationUnit(source).f(*values)
     except RuntimeError as error:

@@ -6,6 +6,7 @@
 
 use flambeau::exec::Host;
 use flambeau::exec::tape::is_recorded;
+use flambeau::tensor::DType;
 use flambeau::{Entry, IValue, Session, Tensor};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -49,6 +50,22 @@ const DIFFERENT: [(&str, &str, &str); 9] = [
 
 const SHARED: &str = "raises the gradient of this view of a tensor whose elements share memory";
 
+/// Returns the arguments of these names in the script.
+fn arguments(names: &str) -> Vec<IValue> {
+    let mut args: Vec<IValue> = Vec::new();
+    for name in names.split(' ') {
+        args.push(match (name, args.last()) {
+            ("again", Some(IValue::Tensor(before))) => {
+                let again = before.alias();
+                again.set_requires_grad(true);
+                IValue::Tensor(again)
+            }
+            _ => argument(name),
+        });
+    }
+    args
+}
+
 /// Returns the argument of this name in the script.
 fn argument(name: &str) -> IValue {
     let iota = |n: i32| {
@@ -57,6 +74,7 @@ fn argument(name: &str) -> IValue {
     };
     let tensor = match name {
         "leaf" | "plain" => iota(12).view(&[3, 4]).unwrap(),
+        "empty" => Tensor::zeros(&[0, 4], DType::F64).unwrap(),
         "row" => iota(4).expand(&[3, 4]).unwrap(),
         "flat" => iota(1).expand(&[3, 4]).unwrap(),
         "windows" => iota(4).as_strided(&[3, 2], &[1, 1], None).unwrap(),
@@ -78,7 +96,7 @@ fn text(message: &str) -> String {
 /// Calls a program and returns its outcome as the script writes it.
 fn outcome(session: &Session, entry: &Entry, names: &str) -> String {
     let mut host: Host = session.host();
-    let args: Vec<IValue> = names.split(' ').map(argument).collect();
+    let args = arguments(names);
     let result = match entry.call_on(&args, &[], &mut host) {
         Ok(result) => result.as_tensor().unwrap().clone(),
         Err(error) => return format!("raises {}", text(&error.message)),
@@ -114,6 +132,7 @@ fn expected(outcome: &str) -> String {
     let Some(gradients) = outcome.strip_prefix("gradients ") else { return text(outcome) };
     let of_tensor = |text: &str| match text {
         "none" => text.to_owned(),
+        "[]" => String::new(),
         list => numbers(list.trim_matches(['[', ']']).split(", ").map(|v| v.parse().unwrap())),
     };
     format!("gradients {}", gradients.split("; ").map(of_tensor).collect::<Vec<_>>().join("; "))

@@ -5,6 +5,7 @@
 //! gradients then have a history of their own, which a further walk differentiates.
 
 use super::history::{self, Edge, Node, NodeKind, OpCall, WalkMode};
+use super::hooks;
 use super::linear::{self, LinearMap};
 use super::region::Geometry;
 use super::{Derivative, Formula, FormulaInput, Tape, record};
@@ -81,32 +82,13 @@ pub fn backward(
 ) -> Result<(), ExecError> {
     on_host(tape, mode, host, |host| {
         Walk::new(tape, mode, outputs)?.run(host, &mut |node, grads| match (&node.kind, grads.first()) {
-            (NodeKind::Leaf(leaf), Some(Some(grad))) => accumulate(leaf, grad, mode),
+            (NodeKind::Leaf(leaf), Some(Some(grad))) => history::accumulate(leaf, grad, mode),
             _ => Ok(()),
         })
     })
 }
 
-/// Adds a gradient to the gradient accumulated in a leaf.
-fn accumulate(
-    leaf: &Weak<history::AccumulatedGrad>,
-    grad: &Tensor,
-    mode: WalkMode,
-) -> Result<(), KernelError> {
-    // The leaf tensor was dropped, so its gradient is unobservable.
-    let Some(accumulated_grad) = leaf.upgrade() else { return Ok(()) };
-    let mut accumulated_grad = accumulated_grad.0.lock();
-    match &*accumulated_grad {
-        Some(before) if mode.create_graph => *accumulated_grad = Some(linear::sum(before, grad, true)?),
-        // Accumulate in place: the gradient may already be shared with the program.
-        Some(before) => before.copy_(&linear::sum(before, grad, false)?)?,
-        None if mode.create_graph => *accumulated_grad = Some(grad.clone()),
-        None => *accumulated_grad = Some(grad.clone_data()?),
-    }
-    Ok(())
-}
-
-/// Returns the gradient accumulated in a tensor, if it is a leaf of a recorded graph.
+/// Returns the gradient accumulated in a tensor, if it is a leaf of a recorded graph or its gradient is retained.
 pub fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
     history::accumulated_grad(tensor)
 }
@@ -210,11 +192,12 @@ impl<'t> Walk<'t> {
         host: &mut Host,
         arrived: &mut dyn FnMut(&Node, &[Option<Tensor>]) -> Result<(), KernelError>,
     ) -> Result<(), ExecError> {
-        while let Some((_, PendingNode { node, grads })) = self.pending.pop_last() {
+        while let Some((_, PendingNode { node, mut grads })) = self.pending.pop_last() {
             host.poll().map_err(|e| ExecError::of(&e))?;
             if !self.visits(&node) {
                 continue;
             }
+            hooks::run_hooks(&node, &mut grads, self.mode, host).map_err(|e| ExecError::of(&e))?;
             arrived(&node, &grads).map_err(|e| ExecError::of(&e))?;
             if let NodeKind::Graph(call) = &node.kind
                 && (self.mode.create_graph || !call.is_complete(&grads))

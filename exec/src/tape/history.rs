@@ -2,7 +2,8 @@
 //! The metadata of a view ([`super::view`]) refers to its base; a write to either changes the gradient edges of both.
 
 use super::graph::GraphCall;
-use super::linear::LinearMap;
+use super::hooks::NodeHooks;
+use super::linear::{self, LinearMap};
 use super::region::Geometry;
 use super::view::{NewView, ViewMeta, ViewOrigin, check_read};
 use super::{Derivative, FormulaInput};
@@ -21,6 +22,7 @@ pub(super) struct Node {
     pub(super) kind: NodeKind,
     /// Gradient edges of the tensors that the operation read; `None` for those that require no gradient.
     pub(super) edges: Vec<Option<Edge>>,
+    pub(super) hooks: NodeHooks,
 }
 
 pub(super) enum NodeKind {
@@ -154,11 +156,23 @@ impl OpCall {
             }
             FormulaInput::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
             FormulaInput::Result(i) => saved.results[i].clone(),
-            FormulaInput::Grad(i) => IValue::Tensor(match grads.get(i) {
-                Some(Some(grad)) => grad.clone(),
-                _ => self.outputs[i].zeros()?,
-            }),
+            FormulaInput::Grad(i) => IValue::Tensor(self.gradient(i, grads)?),
+            FormulaInput::Grads(i) => {
+                let end = self.result_outputs.get(i + 1).copied().unwrap_or(self.outputs.len());
+                let of_list = self.result_outputs.get(i).copied().unwrap_or(0)..end;
+                let found: Result<Vec<Tensor>, KernelError> =
+                    of_list.map(|output| self.gradient(output, grads)).collect();
+                IValue::List(List::from_tensors(found?))
+            }
         })
+    }
+
+    /// Returns the gradient of an output; zeros if it received none.
+    fn gradient(&self, output: usize, grads: &[Option<Tensor>]) -> Result<Tensor, KernelError> {
+        match grads.get(output) {
+            Some(Some(grad)) => Ok(grad.clone()),
+            _ => self.outputs[output].zeros(),
+        }
     }
 
     fn connected_arg(&self, node: &Arc<Node>, arg: usize, value: &IValue) -> IValue {
@@ -248,7 +262,7 @@ pub(super) fn next_id() -> u64 {
 
 impl Node {
     pub(super) fn new(kind: NodeKind, edges: Vec<Option<Edge>>) -> Arc<Node> {
-        Arc::new(Node { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, edges })
+        Arc::new(Node { id: NEXT.fetch_add(1, Ordering::Relaxed), kind, edges, hooks: NodeHooks::new() })
     }
 }
 
@@ -271,7 +285,7 @@ impl Drop for Node {
     }
 }
 
-/// The gradient accumulated in a leaf.
+/// The gradient accumulated in a leaf, or in a tensor whose gradient is retained.
 #[derive(Default)]
 pub(super) struct AccumulatedGrad(pub(super) Mutex<Option<Tensor>>);
 
@@ -300,7 +314,7 @@ struct AutogradMeta {
     gradient_edge: Option<Edge>,
     /// The metadata of a view; `None` if the tensor is a base.
     view: Option<ViewMeta>,
-    /// The accumulated gradient, if the tensor is a leaf.
+    /// The accumulated gradient, if the tensor is a leaf or its gradient is retained.
     grad: Option<Arc<AccumulatedGrad>>,
 }
 
@@ -354,7 +368,37 @@ pub(super) fn is_leaf(edge: &Edge) -> bool {
     matches!(edge.node.kind, NodeKind::Leaf(_))
 }
 
-/// Returns the gradient accumulated in a leaf.
+/// Returns where the gradients of a tensor that is not a leaf accumulate from now on; `None` if they already do.
+pub(super) fn retained_grad(tensor: &Tensor) -> Option<Arc<AccumulatedGrad>> {
+    let own = meta(tensor);
+    if own.grad.is_some() {
+        return None;
+    }
+    let grad = Arc::<AccumulatedGrad>::default();
+    set_meta(tensor, AutogradMeta { grad: Some(Arc::clone(&grad)), ..own });
+    Some(grad)
+}
+
+/// Adds a gradient to the gradient accumulated in a tensor.
+pub(super) fn accumulate(
+    of: &Weak<AccumulatedGrad>,
+    grad: &Tensor,
+    mode: WalkMode,
+) -> Result<(), KernelError> {
+    // The tensor was dropped, so its gradient is unobservable.
+    let Some(accumulated) = of.upgrade() else { return Ok(()) };
+    let mut accumulated = accumulated.0.lock();
+    match &*accumulated {
+        Some(before) if mode.create_graph => *accumulated = Some(linear::sum(before, grad, true)?),
+        // Accumulate in place: the gradient may already be shared with the program.
+        Some(before) => before.copy_(&linear::sum(before, grad, false)?)?,
+        None if mode.create_graph => *accumulated = Some(grad.clone()),
+        None => *accumulated = Some(grad.clone_data()?),
+    }
+    Ok(())
+}
+
+/// Returns the gradient accumulated in a tensor.
 pub(super) fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
     meta(tensor).grad?.0.lock().clone()
 }

@@ -24,6 +24,7 @@
 mod backward;
 mod graph;
 mod history;
+mod hooks;
 mod linear;
 mod record;
 mod region;
@@ -40,6 +41,7 @@ pub use backward::{
 };
 pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, record_graph, record_view};
 pub use history::WalkMode;
+pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
@@ -95,6 +97,8 @@ impl Facet for ViewRecord {
 pub enum FormulaInput {
     /// The gradient of a result; zeros if the result received none.
     Grad(usize),
+    /// The gradients of the elements of a result that is a list of tensors; zeros for those that received none.
+    Grads(usize),
     /// An argument as it was before the call.
     Arg(usize),
     /// Zeros of an argument's sizes and dtype.

@@ -50,12 +50,12 @@ def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Option
     back = norm_gradient_of(back.reshape(sizes), unit, scale, [-1])
     return back.reshape(input.size()), channel_sum(grad * unit.reshape(input.size())), channel_sum(grad)
 
-def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     # `fresh`: normalized by the statistics of the input, not by running statistics.
-    if input.dim() < 2:
-        # There are no channels, hence no elements.
-        none = torch.zeros_like(grad.sum() if weight is None else weight)
-        return torch.zeros_like(input), none, none
+    if input.numel() == 0:
+        # Weights may then have any sizes.
+        none = torch.zeros([0], dtype=grad.dtype)
+        return torch.zeros_like(input), none if weight is None else torch.zeros_like(weight), none if bias is None else torch.zeros_like(bias)
     grad = in_f32(grad)
     input = in_f32(input)
     back = grad

@@ -87,6 +87,10 @@ impl Reverse<'_> {
         for (result, grad) in known {
             let grad = match grad {
                 Grad::Tensor(grad) if grads.len() == 1 => Grad::Tensor(self.defined(grad)),
+                Grad::Elements(elements) if grads.len() == 1 && !elements.contains(&None) => {
+                    let elements = elements.into_iter().flatten();
+                    Grad::Elements(elements.map(|grad| Some(self.defined(grad))).collect())
+                }
                 other => other,
             };
             self.scope().insert(result, grad);

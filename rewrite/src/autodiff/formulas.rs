@@ -462,7 +462,7 @@ impl FormulaSource {
             let (param, ty) = if let Some(i) = schema.arg_index(name) {
                 (Named::Arg(i), concrete(schema.args[i].ty, complex))
             } else if let Some(i) = name.strip_suffix("_like").and_then(|arg| schema.arg_index(arg)) {
-                (Named::Like(i), schema.args[i].ty.unwrap_optional())
+                (Named::Like(i), schema.args[i].ty)
             } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {
                 let is_list = schema.returns[i].ty.list_elem().is_some();
                 (Named::Grad(i), if is_list { Type::list(Type::TENSOR) } else { Type::TENSOR })

@@ -208,9 +208,15 @@ impl<'a> Reverse<'a> {
             return Ok(());
         }
         let loc = g.loc(node);
-        let is_plain = g.prim(node).is_some_and(|prim| is_cast(prim) || is_container(prim));
+        let is_plain = g.prim(node).is_some_and(|prim| is_cast(prim) || is_container(prim))
+            && !self.unpacks_operator(node);
         self.editor.loc(loc);
-        let grads: Vec<ValueId> = results.iter().filter_map(|v| self.gradient(*v)).collect();
+        // The elements of a list from an operator have gradients together: see `unpack`.
+        let first = |grad: &Grad| match grad {
+            Grad::Tensor(grad) => Some(*grad),
+            Grad::Elements(grads) => grads.iter().copied().flatten().next(),
+        };
+        let grads: Vec<ValueId> = results.iter().filter_map(|v| first(self.grad(*v)?)).collect();
         if !is_plain && !grads.is_empty() && grads.iter().all(|grad| self.is_optional(*grad)) {
             return self.guarded(node, &results, &grads);
         }
@@ -274,11 +280,16 @@ impl<'a> Reverse<'a> {
         Ok(())
     }
 
+    /// Whether a node unpacks a list that an operator made, whose formula reads gradients of all elements.
+    fn unpacks_operator(&self, node: NodeId) -> bool {
+        let g = self.editor.graph();
+        g.is_prim(node, Prim::ListUnpack) && self.activity.derivative(g.def(g.operand(node, 0))).is_some()
+    }
+
     fn unpack(&mut self, node: NodeId, results: &[ValueId]) -> Result<(), NotDifferentiable> {
         let operand = self.editor.graph().operand(node, 0);
         let mut grads: Vec<Option<ValueId>> = results.iter().map(|v| self.gradient(*v)).collect();
-        // The formula of an operator that made the list reads gradients of all elements.
-        if self.activity.derivative(self.editor.graph().def(operand)).is_some() {
+        if self.unpacks_operator(node) {
             for (grad, result) in grads.iter_mut().zip(results) {
                 *grad = Some(match *grad {
                     Some(grad) if self.is_optional(grad) => self.help(Helper::Defined, &[grad, *result])?,
@@ -406,8 +417,10 @@ impl<'a> Reverse<'a> {
             Some(Grad::Tensor(grad)) if self.is_optional(grad) => self.help(Helper::Defined, &[grad, result]),
             Some(Grad::Tensor(grad)) => Ok(grad),
             Some(Grad::Elements(elements)) => {
+                let is_sure = |grad: &Option<ValueId>| grad.is_some_and(|grad| !self.is_optional(grad));
+                let are_sure = elements.iter().all(is_sure);
                 let elements: Option<Vec<ValueId>> = elements.into_iter().collect();
-                let elements = elements.ok_or_else(|| {
+                let elements = elements.filter(|_| are_sure).ok_or_else(|| {
                     NotDifferentiable::at(
                         self.editor.graph(),
                         node,
@@ -428,9 +441,6 @@ impl<'a> Reverse<'a> {
             return Ok(());
         }
         if of.unwrap_optional().is_tensor() && ty.unwrap_optional().is_tensor() {
-            // An operand that is active but to which a formula gives no gradient.
-            let like = self.defined(operand);
-            let grad = if ty.is_tensor() { grad } else { self.help(Helper::Defined, &[grad, like])? };
             return self.add(operand, grad, Some(node));
         }
         if of.list_elem().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {

@@ -4,12 +4,14 @@
 //! keys, an operator that only reads it, or the end of the graph. Then its contents are known at every node: reads become the
 //! elements, writes disappear, and other uses get a container that is constructed there with the contents of that moment. In
 //! contrast to the pass `idioms`, the container may be written, in the block that makes it, and containers may hold others.
+//! Lists that branches return are split into their elements before.
 //!
 //! One walk in program order computes the contents and the edits; it decides nothing about a container that a later use
 //! reveals as unknown, because edits apply only after the walk, to the containers that remain. A container in an unknown one
 //! is unknown itself. O(nodes + constructed elements); both the size of a container and the number of elements that are
 //! constructed again are bounded.
 
+use super::branch_lists::split_lists;
 use super::idioms::{slice, wrap_index};
 use crate::facets::ContainerOp;
 use crate::pass::{Pass, PassCx, PassError};
@@ -37,6 +39,10 @@ impl Pass for ContainerReplacement {
         "Evaluates lists and dictionaries that do not escape and whose indices are constant.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        {
+            let (mut editor, mut fuel) = cx.edit_fuelled();
+            split_lists(&mut editor, |graph, node| fuel.take("split", graph, node));
+        }
         let registry = cx.registry();
         let elements = registry.column::<ContainerOp>();
         let graph = cx.graph();

@@ -2,6 +2,7 @@
 
 pub mod activations;
 pub mod batch_mm;
+mod branch_lists;
 pub mod canonicalize;
 pub mod canonicalize_ops;
 pub mod constant_pooling;

@@ -127,7 +127,8 @@ pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> R
     let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
     let (along, step, even) = (&windows.along[2], windows.step[2], Even::of(&windows.along[2]));
     let top = || vec![-T::INFINITY; w];
-    each_row::<T, _>(&out, &x, windows, [d, h, w], top, |top, at, rows, out| {
+    let beside = &mut vec![(); out.numel()];
+    each_row::<T, _, _>(&out, beside, &x, windows, [d, h, w], top, |top, at, rows, out, _| {
         let mut rows = rows.of(at);
         let Some(row) = rows.next() else { return };
         top.copy_from_slice(row);
@@ -135,6 +136,83 @@ pub(super) fn largest<T: Real>(x: &Tensor, space: usize, windows: &Windows) -> R
         simd::run(IntoRow { row: top, out, windows: along, even, step, f: Largest });
     })?;
     Ok(out)
+}
+
+/// Takes the elements of a row, one per window, that are larger than the largest ones so far, or NaN.
+struct LargestAt<'a, T> {
+    elements: &'a [T],
+    /// The positions of the elements, less `offset`.
+    positions: &'a [i32],
+    offset: i32,
+    largest: &'a mut [T],
+    at: &'a mut [i32],
+}
+
+impl<T: Real> Multiversioned for LargestAt<'_, T> {
+    type Output = ();
+    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+
+    #[inline(always)]
+    fn run(self) {
+        let results = self.largest.iter_mut().zip(self.at);
+        for ((largest, at), (x, position)) in results.zip(self.elements.iter().zip(self.positions)) {
+            // A mask, because a selection would become a masked store, which is slow.
+            let taken = -i32::from(*x > *largest || x.is_nan());
+            *at = (position + self.offset) & taken | *at & !taken;
+            *largest = larger(*largest, *x);
+        }
+    }
+}
+
+/// Returns the largest element of every window, for f32 and f64, and its index in its plane, which has fewer elements than
+/// `i32::MAX`: the elements of windows are compared position by position, for all windows of a row at a time.
+pub(super) fn largest_with_indices<T: Real>(
+    x: &Tensor,
+    space: usize,
+    windows: &Windows,
+) -> Result<(Tensor, Tensor)> {
+    let sizes = output_sizes(x, space, windows);
+    let x = x.contiguous()?;
+    let [_, d, h, w] = planes(&x, space);
+    let out = Tensor::full(&sizes, crate::Scalar::Float(f64::NEG_INFINITY), x.dtype())?;
+    let mut found = vec![0_i64; out.numel()];
+    let (along, step, even) = (&windows.along[2], windows.step[2], Even::of(&windows.along[2]));
+    let starts: Vec<i32> = along.iter().map(|window| window.start as i32).collect();
+    let scratch = || (vec![T::ZERO; even.to - even.from], vec![0; along.len()]);
+    each_row::<T, _, _>(
+        &out,
+        &mut found,
+        &x,
+        windows,
+        [d, h, w],
+        scratch,
+        |(elements, at), zy, rows, out, found| {
+            let (z, y) = (windows.along[0][zy.0].start, windows.along[1][zy.1].start);
+            let first = ((z * h + y) * w) as i32;
+            at.iter_mut().zip(&starts).for_each(|(at, start)| *at = first + start);
+            for (offset, row) in rows.offsets(zy) {
+                for k in 0..even.count {
+                    strided(&row[even.start + k * step..], even.stride, elements, |to, x| *to = x);
+                    simd::run(LargestAt {
+                        elements,
+                        positions: &starts[even.from..even.to],
+                        offset: (offset + k * step) as i32,
+                        largest: &mut out[even.from..even.to],
+                        at: &mut at[even.from..even.to],
+                    });
+                }
+                for i in (0..even.from).chain(even.to..along.len()) {
+                    for position in (0..along[i].count).map(|k| along[i].start + k * step) {
+                        if super::replaces_maximum(row[position], out[i]) {
+                            (out[i], at[i]) = (row[position], (offset + position) as i32);
+                        }
+                    }
+                }
+            }
+            found.iter_mut().zip(at).for_each(|(found, at)| *found = i64::from(*at));
+        },
+    )?;
+    Ok((out, Tensor::from_vec(found, &sizes)?))
 }
 
 /// The rows of the input under rows of results.
@@ -148,24 +226,31 @@ struct Rows<'a, T> {
 
 impl<'a, T> Rows<'a, T> {
     /// Returns the input rows that row (z, y) of windows covers.
-    fn of(self, (z, y): (usize, usize)) -> impl Iterator<Item = &'a [T]> {
+    fn of(self, zy: (usize, usize)) -> impl Iterator<Item = &'a [T]> {
+        self.offsets(zy).map(|(_, row)| row)
+    }
+
+    /// Returns these rows with the indices of their first elements in the plane.
+    fn offsets(self, (z, y): (usize, usize)) -> impl Iterator<Item = (usize, &'a [T])> {
         let (z, y, step) = (self.windows.along[0][z], self.windows.along[1][y], self.windows.step);
         (0..z.count * y.count).map(move |i| {
             let (dz, dy) = (i / y.count * step[0], i % y.count * step[1]);
-            &self.plane[((z.start + dz) * self.height + y.start + dy) * self.width..][..self.width]
+            let offset = ((z.start + dz) * self.height + y.start + dy) * self.width;
+            (offset, &self.plane[offset..][..self.width])
         })
     }
 }
 
 /// Calls `row` for every row of results, with the scratch value that `scratch` makes once per thread's part, the row
-/// (z, y) of windows, the input rows, and the results to write.
-fn each_row<T: Element, S>(
+/// (z, y) of windows, the input rows, and the results to write: elements of `out` and `beside`.
+fn each_row<T: Element, B: Send, S>(
     out: &Tensor,
+    beside: &mut [B],
     x: &Tensor,
     windows: &Windows,
     [d, height, width]: [usize; 3],
     scratch: impl Fn() -> S + Sync,
-    row: impl Fn(&mut S, (usize, usize), Rows<'_, T::Raw>, &mut [T::Raw]) + Sync,
+    row: impl Fn(&mut S, (usize, usize), Rows<'_, T::Raw>, &mut [T::Raw], &mut [B]) + Sync,
 ) -> Result<()> {
     access::edit_with::<T, T, _>(out, &[x], |mut out, ins| {
         let (count, cost) = windows.per_plane();
@@ -173,14 +258,15 @@ fn each_row<T: Element, S>(
             return;
         }
         let data = ins[0].data();
-        threads::chunks(out.data(), threads::rows(cost) * count, |first, own| {
+        threads::chunks_of_two(out.data(), beside, [count; 2], threads::rows(cost), |first, own, beside| {
             let mut scratch = scratch();
-            let mut results = own.chunks_exact_mut(windows.along[2].len());
-            for plane in data.chunks_exact((d * height * width).max(1)).skip(first / count) {
+            let length = windows.along[2].len();
+            let mut results = own.chunks_exact_mut(length).zip(beside.chunks_exact_mut(length));
+            for plane in data.chunks_exact((d * height * width).max(1)).skip(first) {
                 let rows = Rows { windows, plane, height, width };
                 for at in rows_of(windows) {
-                    let Some(out) = results.next() else { return };
-                    row(&mut scratch, at, rows, out);
+                    let Some((out, beside)) = results.next() else { return };
+                    row(&mut scratch, at, rows, out, beside);
                 }
             }
         });
@@ -306,15 +392,24 @@ fn averages<T: Element, A: Element, M: Mean<T, A>>(
 ) -> Result<()> {
     let (along, step, even) = (&windows.along[2], windows.step[2], Even::of(&windows.along[2]));
     let scratch = || (vec![A::ZERO; along.len()], vec![A::ZERO; along.len()], None);
-    each_row::<T, _>(out, x, windows, planes, scratch, |(sums, by, shared), (z, y), rows, out| {
-        let here = divisor.row(z, y);
-        if shared.replace(here) != Some(here) {
-            by.iter_mut().enumerate().for_each(|(v, by)| *by = cast::<i64, A>(divisor.of(here, v)));
-        }
-        sums.fill(A::ZERO);
-        for row in rows.of((z, y)) {
-            simd::run(IntoRow { row, out: &mut sums[..], windows: along, even, step, f: mean });
-        }
-        mean.finish(sums, by, out);
-    })
+    let beside = &mut vec![(); out.numel()];
+    each_row::<T, _, _>(
+        out,
+        beside,
+        x,
+        windows,
+        planes,
+        scratch,
+        |(sums, by, shared), (z, y), rows, out, _| {
+            let here = divisor.row(z, y);
+            if shared.replace(here) != Some(here) {
+                by.iter_mut().enumerate().for_each(|(v, by)| *by = cast::<i64, A>(divisor.of(here, v)));
+            }
+            sums.fill(A::ZERO);
+            for row in rows.of((z, y)) {
+                simd::run(IntoRow { row, out: &mut sums[..], windows: along, even, step, f: mean });
+            }
+            mean.finish(sums, by, out);
+        },
+    )
 }

@@ -12,7 +12,10 @@ use flambeau_rewrite::FunctionalForm;
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, InstructionSets, Multiversioned};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, reduce, threads};
+use flambeau_tensor::{
+    DType, Element, Scalar, Tensor, access, broadcast_shapes, dispatch, lanes, loops, promote, reduce,
+    threads,
+};
 
 /// Estimated cost per element, in operations.
 const COST: usize = 4;
@@ -283,17 +286,21 @@ fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
     Ok(vec![done.out, done.mean, done.inverse])
 }
 
-/// Returns a copy of an empty tensor; as in PyTorch, weight and bias must not be empty.
-fn unchanged(x: &Tensor, affine: [Option<&Tensor>; 2]) -> Computed {
-    for t in affine.into_iter().flatten() {
-        t.select(0, 0)?;
+/// Normalizes an empty tensor: as in PyTorch, its elements are scaled and shifted by the first elements of weight and bias,
+/// whose number is not checked.
+fn without_elements(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Computed {
+    let mut out = x.clone_data()?;
+    for affine in [weight, bias].into_iter().flatten() {
+        let first = affine.select(0, 0)?;
+        let dtype = promote::result_type(&[&out, &first]).unwrap_or(out.dtype());
+        out = Tensor::zeros(&broadcast_shapes(out.sizes(), first.sizes())?, dtype)?;
     }
-    Ok(x.clone_data()?)
+    Ok(out)
 }
 
 fn batch_norm(cx: &KernelCx<'_>) -> Computed {
     if cx.tensor(0)?.numel() == 0 {
-        return unchanged(cx.tensor(0)?, [cx.opt_tensor(1)?, cx.opt_tensor(2)?]);
+        return without_elements(cx.tensor(0)?, cx.opt_tensor(1)?, cx.opt_tensor(2)?);
     }
     let batch = batch_of(cx, true, None, 5)?;
     let done = batch.run()?;
@@ -346,7 +353,7 @@ fn instance_norm(cx: &KernelCx<'_>) -> Computed {
         for kept in [cx.opt_tensor(3)?, cx.opt_tensor(4)?].into_iter().flatten().filter(|_| b == 0) {
             kept.fill_(Scalar::Float(f64::NAN))?;
         }
-        return unchanged(x, [weight.as_ref(), bias.as_ref()]);
+        return without_elements(x, weight.as_ref(), bias.as_ref());
     }
     let flat = x.contiguous()?.view(&joined)?;
     let batch = Batch {

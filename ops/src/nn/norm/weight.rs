@@ -7,27 +7,32 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
-use flambeau_tensor::{Element, Tensor, dispatch, loops, reduce};
+use flambeau_tensor::{Element, Tensor, dispatch, loops, reduce, wrap_dim};
+
+/// The dimension that means all dimensions together; other negative ones count from the end.
+const ALL: i64 = -1;
 
 /// Returns the norms of all slices along a dimension, with the other dimensions kept as 1: `(v, pow, dim)`.
 fn norm_except(v: &Tensor, p: f64, dim: i64) -> Computed {
-    let others: Vec<i64> = (0..v.rank() as i64).filter(|d| dim == -1 || *d != dim).collect();
+    let kept = if dim == ALL { None } else { Some(wrap_dim(dim, v.rank())?) };
+    let others: Vec<i64> = (0..v.rank()).filter(|d| Some(*d) != kept).map(|d| d as i64).collect();
     dispatch!(floats, v.dtype(), "norm_except_dim", T => {
         let powers = loops::unary::<T, f64>(v, move |x: T| libm::pow(x.to_f64().abs(), p))?;
         // An empty list of dimensions would mean all of them.
-        let sums = if others.is_empty() { powers } else { reduce::sum(&powers, Some(&others), dim != -1, None)? };
+        let sums = if others.is_empty() { powers } else { reduce::sum(&powers, Some(&others), kept.is_some(), None)? };
         Ok(loops::unary::<f64, T>(&sums, move |s: f64| T::from_f64(libm::pow(s, 1.0 / p)))?)
     })
 }
 
-/// Shape rule of [`norm_except`]: only the dimension in argument 2 (not wrapped) keeps its size.
+/// Shape rule of [`norm_except`]: only the dimension in argument 2 keeps its size.
 fn norms_except() -> ResultShapes {
     ResultShapes::dims(|cx| {
-        let (mut dims, dim) = (cx.dims_or_fresh(0)?, cx.known_int(2)?);
-        if dim == -1 {
-            dims.clear();
+        let (dims, dim) = (cx.dims_or_fresh(0)?, cx.known_int(2)?);
+        if dim == ALL {
+            return Some(Dims::new());
         }
-        let kept = |(i, size)| if i as i64 == dim { size } else { Dim::Known(1) };
+        let at = wrap_dim(dim, dims.len()).ok()?;
+        let kept = |(i, size)| if i == at { size } else { Dim::Known(1) };
         Some(dims.into_iter().enumerate().map(kept).collect::<Dims>())
     })
 }
