@@ -22,9 +22,7 @@ use crate::container::{Container, FileLayout, Limits};
 use crate::error::quoted;
 use crate::expr::{ExprId, Exprs};
 use crate::json::{JsonReader, Res};
-use crate::model::{
-    GraphModule, Map, ProgramModel, RangeConstraint, SchemaVersion, TensorMeta, Texts, Unknown,
-};
+use crate::model::{GraphModule, Map, ProgramModel, RangeConstraint, SchemaVersion, TensorMeta, Unknown};
 use crate::{ExportCode, ExportError};
 
 /// The major version of the schema that this crate reads.
@@ -175,10 +173,8 @@ pub(crate) struct Reader<'a> {
     exprs: Exprs,
     /// The expressions by their text, since most sizes occur many times.
     texts: BTreeMap<String, ExprId>,
-    /// Metadata of tensors, and texts of nodes, by their JSON. Most tensors have the metadata of others, and nodes that one line of
-    /// the model made have the same texts.
+    /// Metadata of tensors by its JSON, since most tensors have that of others.
     tensors: Known<'a, TensorMeta>,
-    node_texts: Known<'a, Texts>,
     unknown: Vec<Unknown>,
 }
 
@@ -187,8 +183,8 @@ type Known<'a, T> = HashMap<&'a str, T>;
 
 impl<'a> Reader<'a> {
     pub(crate) fn new() -> Self {
-        let (tensors, node_texts) = (Known::new(), Known::new());
-        Reader { exprs: Exprs::new(), texts: BTreeMap::new(), tensors, node_texts, unknown: Vec::new() }
+        let (texts, tensors) = (BTreeMap::new(), Known::new());
+        Reader { exprs: Exprs::new(), texts, tensors, unknown: Vec::new() }
     }
 
     fn program(&mut self, json: &mut JsonReader<'a>) -> Res<ProgramModel> {

@@ -153,7 +153,9 @@ struct Traces {
 impl Traces {
     fn of(graph: &GraphModel) -> Traces {
         let mut text = String::new();
-        let mut ranges = HashMap::default();
+        let mut ranges: HashMap<usize, Range<u32>, FxBuildHasher> = HashMap::default();
+        // Nodes that one line of the model made have the same trace.
+        let mut known: HashMap<&str, Range<u32>> = HashMap::new();
         let mut open = vec![graph];
         while let Some(graph) = open.pop() {
             for node in &graph.nodes {
@@ -162,13 +164,15 @@ impl Traces {
                     _ => None,
                 }));
                 let Some(trace) = node.metadata.get("stack_trace") else { continue };
-                if ranges.contains_key(&address(node)) {
+                if let Some(range) = known.get(trace.as_str()) {
+                    ranges.insert(address(node), range.clone());
                     continue;
                 }
                 let (start, end) = (text.len(), text.len() + trace.len());
                 let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { continue };
                 text.push_str(trace);
                 text.push('\n');
+                known.insert(trace, start..end);
                 ranges.insert(address(node), start..end);
             }
         }

@@ -59,12 +59,7 @@ impl<'a> Reader<'a> {
                 "target" => target = Some(string(json)?),
                 "inputs" => inputs = Some(json.array(|json| self.named_argument(json))?),
                 "outputs" => outputs = Some(json.array(|json| self.argument(json))?),
-                "metadata" => {
-                    let read = |r: &mut Self, json: &mut JsonReader<'a>| {
-                        r.map(json, |_, json| string(json)).map(Arc::new)
-                    };
-                    metadata = Some(self.shared(json, |r| &mut r.node_texts, read)?);
-                }
+                "metadata" => metadata = Some(Arc::new(self.map(json, |_, json| string(json))?)),
                 "is_hop_single_tensor_return" => {
                     is_hop_single_tensor_return = json.optional(JsonReader::bool)?;
                 }
