@@ -98,6 +98,8 @@ impl GuardFailures {
             let mut graph = (**code.continuation(position)?).clone();
             let inputs: Vec<_> = graph.inputs().collect();
             let mut editor = graph.edit();
+            // The observed types have symbols of their own.
+            editor.clear_size_ranges();
             for (index, input) in inputs.into_iter().enumerate() {
                 let declared = editor.graph().ty(input);
                 let ty = site.record.input_type(index, declared);

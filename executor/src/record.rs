@@ -297,6 +297,7 @@ impl ProfilingRecord {
     /// among others, such as `Any`, a union or `number`, it is the one that occurred.
     #[must_use]
     pub fn input_type(&self, index: usize, declared: Type) -> Type {
+        let declared = without_symbols(declared);
         let inner = declared.unwrap_optional();
         match self.inputs.get(index) {
             Some(Observed::OnlyNone) if declared.optional_elem().is_some() => Type::NONE,
@@ -323,6 +324,18 @@ impl ProfilingRecord {
             _ => None,
         }
     }
+}
+
+/// Returns a declared type without symbols: those of observed types are numbered independently.
+fn without_symbols(ty: Type) -> Type {
+    let Some(facts) = ty.as_tensor() else { return ty };
+    let is_symbol = |dim: &Dim| matches!(dim, Dim::Sym(_));
+    if !facts.sizes.iter().flatten().any(is_symbol) {
+        return ty;
+    }
+    let known = |dim: &Dim| if is_symbol(dim) { Dim::Unknown } else { *dim };
+    let sizes = facts.sizes.as_ref().map(|sizes| sizes.iter().map(known).collect());
+    Type::tensor(TensorType { sizes, ..facts.clone() })
 }
 
 impl ObservedTensors {

@@ -144,6 +144,8 @@ pub(crate) fn annotate(
             }
         }
     }
+    // The observed types have symbols of their own.
+    editor.clear_size_ranges();
     for (index, input) in profiled.inputs().enumerate() {
         let ty = record.input_type(index, profiled.ty(input));
         editor.set_type(input, ty);

@@ -408,7 +408,7 @@ impl CallSpec {
         }
         self.accept(place, expr, own, solved)?;
         let Some(range) = self.ranges.get(&expr) else { return Ok(()) };
-        if let Some(min) = range.min.filter(|min| *min > DEFAULT_LOWER_BOUND && own < *min) {
+        if let Some(min) = enforced_minimum(range).filter(|min| own < *min) {
             return Err(refused(format!("Expected input at {place} to be >= {min}, but got {own}")));
         }
         if let Some(max) = range.max.filter(|max| own > *max) {
@@ -488,6 +488,17 @@ fn parts(input: &TreeSpec) -> Res<(Vec<TreeSpec>, Vec<(String, TreeSpec)>)> {
         _ => Err(broken("the name of an argument is not a string")),
     });
     Ok((args, named.collect::<Res<_>>()?))
+}
+
+/// Returns the lower bound that calls check.
+fn enforced_minimum(range: &RangeConstraint) -> Option<i64> {
+    range.min.filter(|min| *min > DEFAULT_LOWER_BOUND)
+}
+
+/// Returns minimum and maximum of the sizes that calls accept for a symbol, if the program states a range.
+pub(crate) fn enforced_range(model: &ProgramModel, expr: ExprId) -> Option<(i64, i64)> {
+    let range = model.range_constraints.get(&model.exprs.to_text(expr))?;
+    Some((enforced_minimum(range).unwrap_or(0), range.max.unwrap_or(i64::MAX)))
 }
 
 fn condition(graph: &GraphModel, arg: &Argument) -> Condition {

@@ -11,7 +11,7 @@ mod build;
 mod names;
 
 pub use build::shown_name;
-pub(crate) use build::{build, val_of};
+pub(crate) use build::{build, check, val_of};
 pub use names::Namespace;
 
 use std::collections::BTreeMap;

@@ -16,12 +16,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flambeau_archive::{ArchiveCode, ArchiveError, Mapping};
+use hashbrown::HashMap;
 
 use crate::container::{Container, FileLayout, Limits};
 use crate::error::quoted;
 use crate::expr::{ExprId, Exprs};
 use crate::json::{JsonReader, Res};
-use crate::model::{GraphModule, Map, ProgramModel, RangeConstraint, SchemaVersion, Unknown};
+use crate::model::{GraphModule, Map, ProgramModel, RangeConstraint, SchemaVersion, TensorMeta, Unknown};
 use crate::{ExportCode, ExportError};
 
 /// The major version of the schema that this crate reads.
@@ -168,19 +169,25 @@ fn schema_version(json: &mut JsonReader<'_>) -> Res<SchemaVersion> {
 
 /// The state of reading a program: its expressions, and the fields that were not known.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct Reader<'a> {
     exprs: Exprs,
     /// The expressions by their text, since most sizes occur many times.
     texts: BTreeMap<String, ExprId>,
+    /// Metadata of tensors by its JSON, since most tensors have that of others.
+    tensors: Known<'a, TensorMeta>,
     unknown: Vec<Unknown>,
 }
 
-impl Reader {
+/// Values that were read before, by their JSON.
+type Known<'a, T> = HashMap<&'a str, T>;
+
+impl<'a> Reader<'a> {
     pub(crate) fn new() -> Self {
-        Reader { exprs: Exprs::new(), texts: BTreeMap::new(), unknown: Vec::new() }
+        let (texts, tensors) = (BTreeMap::new(), Known::new());
+        Reader { exprs: Exprs::new(), texts, tensors, unknown: Vec::new() }
     }
 
-    fn program(&mut self, json: &mut JsonReader<'_>) -> Res<ProgramModel> {
+    fn program(&mut self, json: &mut JsonReader<'a>) -> Res<ProgramModel> {
         let mut out = ProgramModel::default();
         let (mut module, mut version) = (None, None);
         json.object(|json, key| {
@@ -201,7 +208,7 @@ impl Reader {
         Ok(out)
     }
 
-    fn range(&mut self, json: &mut JsonReader<'_>) -> Res<RangeConstraint> {
+    fn range(&mut self, json: &mut JsonReader<'a>) -> Res<RangeConstraint> {
         let mut out = RangeConstraint::default();
         json.object(|json, key| {
             match key {
@@ -214,7 +221,7 @@ impl Reader {
         Ok(out)
     }
 
-    fn graph_module(&mut self, json: &mut JsonReader<'_>) -> Res<GraphModule> {
+    fn graph_module(&mut self, json: &mut JsonReader<'a>) -> Res<GraphModule> {
         let mut out = GraphModule::default();
         let (mut graph, mut signature) = (None, None);
         json.object(|json, key| {
@@ -239,7 +246,7 @@ impl Reader {
         Ok(out)
     }
 
-    fn field_names(&mut self, json: &mut JsonReader<'_>) -> Res<Vec<String>> {
+    fn field_names(&mut self, json: &mut JsonReader<'a>) -> Res<Vec<String>> {
         let mut out = None;
         json.object(|json, key| {
             match key {
@@ -254,8 +261,8 @@ impl Reader {
     /// Reads an object whose member names are data. Two members of the same name are an error.
     pub(crate) fn map<V>(
         &mut self,
-        json: &mut JsonReader<'_>,
-        mut value: impl FnMut(&mut Self, &mut JsonReader<'_>) -> Res<V>,
+        json: &mut JsonReader<'a>,
+        mut value: impl FnMut(&mut Self, &mut JsonReader<'a>) -> Res<V>,
     ) -> Res<Map<V>> {
         let mut out = Map::default();
         json.object(|json, key| {
@@ -269,8 +276,34 @@ impl Reader {
         Ok(out)
     }
 
+    /// Reads a value, or copies the one that was read before from the same JSON. `known` is the table for values of this kind.
+    /// A value with unknown fields is not remembered, since each of them is reported with its position.
+    fn shared<T: Clone>(
+        &mut self,
+        json: &mut JsonReader<'a>,
+        known: fn(&mut Self) -> &mut Known<'a, T>,
+        read: impl FnOnce(&mut Self, &mut JsonReader<'a>) -> Res<T>,
+    ) -> Res<T> {
+        json.kind()?;
+        let from = json.offset();
+        // Malformed JSON is an error of `read`, which states the position in more detail.
+        let text = json.skip().ok();
+        if let Some(text) = text
+            && let Some(value) = known(self).get(text)
+        {
+            return Ok(value.clone());
+        }
+        json.seek(from);
+        let before = self.unknown.len();
+        let value = read(self, json)?;
+        if let Some(text) = text.filter(|_| self.unknown.len() == before) {
+            known(self).insert(text, value.clone());
+        }
+        Ok(value)
+    }
+
     /// Keeps a field that is not in the schema.
-    fn keep_unknown(&mut self, object: &'static str, json: &mut JsonReader<'_>, name: &str) -> Res<()> {
+    fn keep_unknown(&mut self, object: &'static str, json: &mut JsonReader<'a>, name: &str) -> Res<()> {
         json.kind()?;
         let offset = json.offset();
         let value = json.skip()?.to_owned();

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use flambeau_ir::Registry;
 
 use crate::error::quoted;
-use crate::fx::{Operators, build};
+use crate::fx::{Operators, check};
 use crate::model::{
     Argument, Constant, GraphModel, InputSpec, ModuleCallSignature, OutputSpec, ProgramModel, Signature,
 };
@@ -103,7 +103,7 @@ impl<'p> Check<'p> {
         let module = &program.module;
         let functional = self.verifiers();
         self.ranges();
-        if let Err(error) = build(&module.graph, Some(&module.signature), self.operators.registry()) {
+        if let Err(error) = check(&module.graph, Some(&module.signature), self.operators.registry()) {
             self.report(error.in_field("graph").in_field("graph_module"));
         }
         self.graph(&module.graph, functional, "graph_module.graph");

@@ -192,3 +192,52 @@ def f(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     assert_eq!(own.each_ref().map(floats), other.each_ref().map(floats));
     assert_ne!(floats(&own[1]), [0.0, 0.0]);
 }
+
+/// Operators that PyTorch composes of others, each with an operator that remains, and the results of the program.
+#[test]
+fn composed_operators_become_their_parts() {
+    let session = session();
+    let core = DecompositionTable::core_aten(&session).unwrap();
+    let values: Vec<f32> = (0..24).map(|i| ((i * 7 % 11) as f32) * 0.25 - 1.0).collect();
+    for (body, kept) in [
+        ("torch.cdist(x, x + 1)", "_cdist_forward.default"),
+        ("torch.gradient(x)[0] + torch.gradient(x, spacing=2.0, dim=1, edge_order=2)[0]", "cat.default"),
+        ("x + torch.linspace(x[0, 0], x[1, 1], 6) + torch.logspace(0.0, 1.0, 6)", "where.self"),
+        (
+            "torch.nn.functional.interpolate(x.view(1, 1, 4, 6), size=[5, 7], mode='bicubic', align_corners=False)",
+            "floor.default",
+        ),
+        ("torch.nn.functional.interpolate(x.view(1, 1, 4, 6), size=[5, 7], mode='nearest')", "index.Tensor"),
+        ("torch.nn.functional.unfold(x.view(1, 1, 4, 6), [2, 3], padding=1)", "constant_pad_nd.default"),
+        ("torch.nn.functional.fold(x.view(1, 4, 6), [3, 4], [2, 2])", "index_put.default"),
+        ("torch.multi_margin_loss(x, torch.tensor([0, 5, 2, 1]))", "gather.default"),
+        (
+            "torch.multilabel_margin_loss(x[:2], torch.tensor([[0, 5, -1, 1, 1, 1], [2, 3, 1, -1, 0, 0]]))",
+            "gather.default",
+        ),
+        ("torch.mvlgamma(x.abs() + 3, 2)", "lgamma.default"),
+        ("torch.rrelu(x, 0.1, 0.3, False)", "leaky_relu.default"),
+        ("torch.matrix_exp(x[:, :4])", "linalg_matrix_exp.default"),
+        ("torch.linalg.matrix_norm(x, 2) + torch.linalg.matrix_norm(x, 1)", "_linalg_svd.default"),
+        ("torch.linalg.multi_dot([x, x.t(), x])", "mm.default"),
+        ("torch.matrix_power(x[:, :4], 5)", "mm.default"),
+        ("torch.trapezoid(x, x * 2) + torch.cumulative_trapezoid(x).sum()", "cumsum.default"),
+        (
+            "torch.view_as_real(torch.stft(x.view(24), 8, 4, window=torch.ones([8]), return_complex=True))",
+            "_fft_r2c.default",
+        ),
+        ("torch.fft.irfft2(torch.fft.rfft2(x))", "_fft_c2r.default"),
+        ("torch.fft.hfft(torch.fft.ifft(x), 5)", "_fft_c2r.default"),
+    ] {
+        let source = format!("def f(x: Tensor) -> Tensor:\n    return {body}\n");
+        let program = export(&session, &source, &[tensor(&values, &[4, 6])], &[]);
+        let decomposed = program.run_decompositions(&core).unwrap();
+        assert!(targets(&decomposed).contains(&kept), "{body}: {:?}", targets(&decomposed));
+        let args = [tensor(&values, &[4, 6])];
+        let [found, wanted] = [&decomposed, &program].map(|p| floats(&p.call(&args, &[]).unwrap()));
+        assert_eq!(found.len(), wanted.len(), "{body}");
+        for (a, b) in found.iter().zip(&wanted) {
+            assert!((a - b).abs() <= 1e-4 * b.abs().max(1.0), "{body}: {a} for {b}");
+        }
+    }
+}

@@ -140,3 +140,30 @@ fn modules_have_the_control_flow_of_programs() {
         assert_eq!(format!("{got:?}"), format!("{want:?}"));
     }
 }
+
+/// Calls accept sizes up to the upper bound of a dimension, and from 0 on if the lower bound is the default one. The graph
+/// states this of its inputs, so that analyses know it, and a call of the graph itself checks it.
+#[test]
+fn sizes_of_arguments_are_those_that_the_program_states() {
+    for execution in [Execution::Reference, Execution::Machine, Execution::Optimized] {
+        let (_, program) = loaded("layers", execution);
+        let text = program.graph().to_string();
+        assert!(text.contains("Tensor(*, 3)") && text.contains(") where SS(-2) in [0, 64]:"), "{text}");
+        let rows = |n: usize| IValue::Tensor(Tensor::from_vec(vec![1.0f32; n * 3], &[n as i64, 3]).unwrap());
+        for n in [0, 1, 64] {
+            program.call(&[rows(n)], &[]).unwrap();
+        }
+        assert_eq!(program.call(&[rows(65)], &[]).unwrap_err().code, "E013");
+        let mut state: Vec<IValue> = Vec::new();
+        for value in program.graph().inputs() {
+            let name = program.graph().name(value).to_string();
+            let weights = program.state_dict();
+            let own = weights.iter().find(|(own, _)| name.ends_with(&own.replace('.', "_")));
+            state.push(
+                own.map_or_else(|| rows(65), |(_, tensor)| IValue::Tensor(tensor.clone_data().unwrap())),
+            );
+        }
+        let error = program.entry().call(&state, &[]).unwrap_err();
+        assert!(error.to_string().contains("SS(-2) in [0, 64]"), "{error}");
+    }
+}

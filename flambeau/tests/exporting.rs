@@ -409,10 +409,18 @@ fn what_cannot_be_exported_is_named_with_its_line() {
     refused("    torch.manual_seed(3)\n    x = x + torch.rand([2])", &["aten::manual_seed", "line 2"]);
     refused(
         "    y = [x]\n    if bool(x[0] > 0):\n        y.append(x)\n    x = y[0]",
-        &["`aten::append.t`", "changes a GenericList"],
+        &["`aten::append.t`", "changes the list `y` from outside"],
     );
     refused("    if bool(x[0] > 0):\n        x = x[0:1]", &["different sizes"]);
     refused("    if len(str(x)) > 3:\n        x = x + 1", &["reads a tensor"]);
+    refused(
+        "    out: List[Tensor] = []\n    while bool(x[0] < 3):\n        x = x + 1\n        out.append(x)\n    x = out[0]",
+        &["`aten::append.t`", "changes the list `out` from outside"],
+    );
+    refused(
+        "    d = {'a': x}\n    while bool(x[0] < 3):\n        x = x + 1\n        d['a'] = x\n    x = d['a']",
+        &["changes the dictionary `d` from outside"],
+    );
     let error = export("def f(x: Tensor) -> Tensor:\n    return x @ x @ x\n", &[tensor(&[1.0; 6], &[2, 3])]);
     assert_eq!(error.err().expect("an error of the program").code, "X0002");
     let error = export("def f(x: Tensor) -> Tensor:\n    return x\n", &[IValue::Int(1)]);

@@ -113,3 +113,21 @@ fn classes_and_tensors_keep_apart() {
     assert!(weights["inner.weight"].shares_storage(&weights["inner.start"]));
     assert!(weights["inner.weight"].requires_grad() && !weights["inner.start"].requires_grad());
 }
+
+/// The callers of a module pass every argument of its signature, also those that are computed for the call only and those that
+/// the caller itself only passes on.
+#[test]
+fn kept_signatures_have_arguments_that_the_module_does_not_use() {
+    let (session, program) = loaded("modules_unused");
+    let module = program.unflatten().unwrap();
+    for path in ["chosen", "between.chosen"] {
+        let own = methods(&module, path);
+        assert_eq!(own.len(), 1, "{own:?}");
+        assert!(own[0].contains("Tensor arg0, Tensor arg1"), "{own:?}");
+    }
+    let between = methods(&module, "between");
+    assert_eq!(between[0].matches("Tensor").count(), 3, "two arguments and a result: {between:?}");
+    let saved = session.load_archive_bytes(&module.to_archive("m").unwrap()).unwrap();
+    let wanted = floats(&program.call(&[input(), input()], &[]).unwrap());
+    assert_eq!(floats(&saved.entry("forward").unwrap().call(&[input(), input()], &[]).unwrap()), wanted);
+}

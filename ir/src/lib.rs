@@ -42,8 +42,8 @@ pub use edit::{
     At, CallArg, CallValues, CloneError, Editor, InsertError, Operands, ValueSubstitution, device_of,
 };
 pub use graph::{
-    BlockNodes, DeepNodes, Graph, IfView, LiveNodes, LoopView, MarkLive, NodeMap, NodeSet, TrackedNodeMap,
-    TrackedValueMap, Use, ValueMap, ValueName, ValueSet, Walk, WalkStep,
+    BlockNodes, DeepNodes, Graph, IfView, LiveNodes, LoopView, MarkLive, NodeMap, NodeSet, SizeRange,
+    TrackedNodeMap, TrackedValueMap, Use, ValueMap, ValueName, ValueSet, Walk, WalkStep,
 };
 pub use id::{BlockId, Entity, NodeId, ValueId};
 pub use journal::{Change, Journal};

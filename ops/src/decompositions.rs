@@ -8,5 +8,14 @@
 pub const FUNCTIONAL: &str = include_str!("decompositions/functional.py");
 
 /// Decompositions to the operators of core ATen.
-pub const CORE_ATEN: &str =
-    concat!(include_str!("decompositions/core_aten.py"), "\n", include_str!("decompositions/composites.py"));
+pub const CORE_ATEN: &str = concat!(
+    include_str!("decompositions/core_aten.py"),
+    "\n",
+    include_str!("decompositions/composites.py"),
+    "\n",
+    include_str!("decompositions/layers.py"),
+    "\n",
+    include_str!("decompositions/matrices.py"),
+    "\n",
+    include_str!("decompositions/signals.py"),
+);

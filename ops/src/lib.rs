@@ -124,7 +124,7 @@ const FAMILIES: &[fn() -> Vec<OpDef>] = &[
 pub fn standard(builder: &mut RegistryBuilder) {
     builder.declare(SCHEMAS).declare(SOUND);
     for family in FAMILIES {
-        builder.add(family());
+        builder.family(*family);
     }
     rules::add(builder);
     variants::add(builder);

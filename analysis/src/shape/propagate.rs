@@ -122,7 +122,8 @@ fn sound_type(g: &Graph, v: ValueId) -> Type {
 }
 
 impl Symbols {
-    /// Registers the symbols that occur in the types of a graph.
+    /// Registers the symbols that occur in the types of a graph, with the ranges that the graph states: calls with other sizes
+    /// fail before the first node runs.
     pub fn note_types(&mut self, graph: &Graph) {
         for v in graph.values_in_order() {
             if let Some(sizes) = graph.ty(v).as_tensor().and_then(|t| t.sizes.as_ref()) {
@@ -132,6 +133,9 @@ impl Symbols {
                     }
                 }
             }
+        }
+        for range in graph.size_ranges() {
+            self.restrict(range.symbol, Range { min: range.min, max: range.max });
         }
     }
 }

@@ -117,6 +117,16 @@ impl Symbols {
         }
     }
 
+    /// Restricts a registered symbol to a range. A range without a size, which no call can satisfy, is ignored.
+    pub fn restrict(&mut self, symbol: i64, range: Range) {
+        if let Some(own) = self.ranges.get_mut(&symbol) {
+            let both = Range { min: own.min.max(range.min), max: own.max.min(range.max) };
+            if both.min <= both.max {
+                *own = both;
+            }
+        }
+    }
+
     /// Creates a symbol for a number in `range`; returns the number itself if the range has only one.
     pub fn fresh(&mut self, range: Range) -> Dim {
         if range.min == range.max {

@@ -76,7 +76,7 @@ pub(crate) fn check_declared(
     ty: Type,
     symbols: &mut SymbolSizes,
 ) -> KernelResult {
-    let Some((declared, actual)) = find_mismatch(value, ty, symbols) else { return Ok(()) };
+    let Some((declared, actual)) = find_mismatch(graph, value, ty, symbols) else { return Ok(()) };
     let name = graph.inputs().nth(index).map(|v| graph.name(v).to_string()).unwrap_or_default();
     // Types print symbolic sizes as `*`, so the message lists the symbols with their sizes.
     let known: Vec<String> = symbols.iter().map(|(symbol, size)| format!("SS({symbol}) = {size}")).collect();
@@ -86,8 +86,20 @@ pub(crate) fn check_declared(
         format!(" (sizes bound by earlier inputs: {})", known.join(", "))
     };
     Err(KernelError::input(format!(
-        "input {index}, `%{name}`, is declared as {declared} but the argument is {actual}{known}"
+        "input {index}, `%{name}`, is declared as {declared}{} but the argument is {actual}{known}",
+        ranges_of(graph, declared)
     )))
+}
+
+/// Describes the ranges of the symbols in a type: ` with SS(-1) in [3, 64]`.
+fn ranges_of(graph: &Graph, ty: Type) -> String {
+    let sizes = ty.as_tensor().and_then(|facts| facts.sizes.as_ref()).into_iter().flatten();
+    let ranges = sizes.filter_map(|dim| match dim {
+        Dim::Sym(symbol) => graph.size_range(*symbol),
+        _ => None,
+    });
+    let ranges: Vec<String> = ranges.map(|r| format!("SS({}) in [{}, {}]", r.symbol, r.min, r.max)).collect();
+    if ranges.is_empty() { String::new() } else { format!(" with {}", ranges.join(", ")) }
 }
 
 /// Whether arguments have the declared types of a graph's inputs, refinements and symbols included. Only the parts that
@@ -102,7 +114,7 @@ pub fn fits_inputs(graph: &Graph, args: &[IValue]) -> bool {
             let present = if none { ty.may_be_none() || ty.is_tensor() } else { ty != Type::NONE };
             present
                 && has_kind_of(arg, ty)
-                && (!is_refined(ty) || find_mismatch(arg, ty, &mut symbols).is_none())
+                && (!is_refined(ty) || find_mismatch(graph, arg, ty, &mut symbols).is_none())
         })
 }
 
@@ -121,10 +133,15 @@ fn has_kind_of(value: &IValue, ty: Type) -> bool {
 
 /// Finds the first part of a value that contradicts its declared type; returns the declared type and a description of
 /// the part.
-fn find_mismatch(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<(Type, String)> {
+fn find_mismatch(
+    graph: &Graph,
+    value: &IValue,
+    ty: Type,
+    symbols: &mut SymbolSizes,
+) -> Option<(Type, String)> {
     match (value, ty.kind()) {
         (IValue::Tensor(t), TypeKind::Tensor(facts))
-            if !fits_tensor(t, facts) || !agree(t, facts, symbols) =>
+            if !fits_tensor(t, facts) || !agree(graph, t, facts, symbols) =>
         {
             let fact = TensorFact { requires_grad: Some(t.requires_grad()), ..TensorFact::of(t) };
             let strides = t.strides().iter().map(|&n| Some(n)).collect();
@@ -132,24 +149,26 @@ fn find_mismatch(value: &IValue, ty: Type, symbols: &mut SymbolSizes) -> Option<
         }
         (IValue::None, TypeKind::Tensor(facts)) if !facts.undefined => Some((ty, "None".to_owned())),
         (IValue::None, _) => None,
-        (_, TypeKind::Optional(inner)) => find_mismatch(value, *inner, symbols),
-        (IValue::Tuple(parts), TypeKind::Tuple(t)) => {
-            parts.items().iter().zip(&t.elems[..]).find_map(|(part, &ty)| find_mismatch(part, ty, symbols))
-        }
+        (_, TypeKind::Optional(inner)) => find_mismatch(graph, value, *inner, symbols),
+        (IValue::Tuple(parts), TypeKind::Tuple(t)) => parts
+            .items()
+            .iter()
+            .zip(&t.elems[..])
+            .find_map(|(part, &ty)| find_mismatch(graph, part, ty, symbols)),
         _ => None,
     }
 }
 
-/// Whether every symbol among the sizes has the size it was bound to before. The number of symbols is bounded by the
-/// sizes written in the declared types, so a linear search suffices.
-fn agree(tensor: &Tensor, ty: &TensorType, symbols: &mut SymbolSizes) -> bool {
+/// Whether every symbol among the sizes has the size it was bound to before, or else one of its range. The number of symbols is
+/// bounded by the sizes written in the declared types, so a linear search suffices.
+fn agree(graph: &Graph, tensor: &Tensor, ty: &TensorType, symbols: &mut SymbolSizes) -> bool {
     let mut sizes = ty.sizes.iter().flatten().zip(tensor.sizes());
     sizes.all(|(&dim, &size)| match dim {
         Dim::Sym(symbol) => match symbols.iter().find(|(s, _)| *s == symbol) {
             Some(&(_, before)) => before == size,
             None => {
                 symbols.push((symbol, size));
-                true
+                graph.size_range(symbol).is_none_or(|range| range.contains(size))
             }
         },
         _ => true,

@@ -152,7 +152,7 @@ fn rows(container: &Container<'_>, table: &str) -> Res<Map<Row>> {
     out.ok_or_else(|| ExportError::new(ExportCode::Field, "the table has no `config`").in_record(table))
 }
 
-fn row(reader: &mut Reader, json: &mut JsonReader<'_>) -> Res<Row> {
+fn row<'a>(reader: &mut Reader<'a>, json: &mut JsonReader<'a>) -> Res<Row> {
     let mut row = Row { path_name: String::new(), is_param: false, use_pickle: false, meta: None };
     json.object(|json, key| {
         match key {

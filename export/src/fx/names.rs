@@ -3,8 +3,8 @@
 //! A node that the file does not name gets a name derived from its operator when the file is read. The rules are those of
 //! PyTorch's `_Namespace`, counters included, so that names agree with PyTorch's.
 
+use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
-use std::hash::RandomState;
 
 /// Keywords of Python, and names that the generated code uses for itself.
 const RESERVED: &[&str] = &[
@@ -223,9 +223,9 @@ const DIGITS: usize = 18;
 pub struct Namespace {
     /// The used names. The value of a name with a number `n` is a number above `n` such that all names between have been
     /// used: names of a file may all have the same base, and a search for the next free number must not visit each of them.
-    used: IndexMap<String, u64, RandomState>,
+    used: IndexMap<String, u64, DefaultHashBuilder>,
     /// The last number given to each base name.
-    counts: IndexMap<String, u64, RandomState>,
+    counts: IndexMap<String, u64, DefaultHashBuilder>,
 }
 
 impl Namespace {
@@ -250,7 +250,10 @@ impl Namespace {
             name = format!("{base}_{number}");
         }
         self.take(&name);
-        self.counts.insert(base.to_owned(), number);
+        match self.counts.get_mut(base) {
+            Some(count) => *count = number,
+            None => drop(self.counts.insert(base.to_owned(), number)),
+        }
         name
     }
 

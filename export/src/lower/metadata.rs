@@ -137,22 +137,25 @@ fn innermost_module(stack: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
+/// Returns the address of the texts of a node, which nodes with equal texts share.
 fn address(node: &NodeModel) -> usize {
-    std::ptr::from_ref(node) as usize
+    Arc::as_ptr(&node.metadata) as usize
 }
 
-/// The stack traces of all nodes as one text.
+/// The stack traces of all nodes as one text, each once.
 #[derive(Clone, Debug, Default)]
 struct Traces {
     source: Option<Arc<Source>>,
-    /// By address of the node in the model, which outlives the lowering.
+    /// By address of the texts in the model, which outlives the lowering.
     ranges: HashMap<usize, Range<u32>, FxBuildHasher>,
 }
 
 impl Traces {
     fn of(graph: &GraphModel) -> Traces {
         let mut text = String::new();
-        let mut ranges = HashMap::default();
+        let mut ranges: HashMap<usize, Range<u32>, FxBuildHasher> = HashMap::default();
+        // Nodes that one line of the model made have the same trace.
+        let mut known: HashMap<&str, Range<u32>> = HashMap::new();
         let mut open = vec![graph];
         while let Some(graph) = open.pop() {
             for node in &graph.nodes {
@@ -161,10 +164,15 @@ impl Traces {
                     _ => None,
                 }));
                 let Some(trace) = node.metadata.get("stack_trace") else { continue };
+                if let Some(range) = known.get(trace.as_str()) {
+                    ranges.insert(address(node), range.clone());
+                    continue;
+                }
                 let (start, end) = (text.len(), text.len() + trace.len());
                 let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) else { continue };
                 text.push_str(trace);
                 text.push('\n');
+                known.insert(trace, start..end);
                 ranges.insert(address(node), start..end);
             }
         }

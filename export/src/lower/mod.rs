@@ -7,9 +7,10 @@
 //! its operands, so each has a table of names of its own.
 //!
 //! The inputs of the graph are those of the model in the same order, without constants; [`Lowered::inputs`] states where
-//! the value of each comes from. Tensors have the type `Tensor` without properties: PyTorch runs a program on other dtypes
-//! than it was exported with, and nothing checks the metadata in a file. The metadata is kept beside the graph
-//! ([`Metadata`]) and survives passes as far as its nodes and values do.
+//! the value of each comes from. Tensors among the arguments have types with the sizes that calls check, and the graph states
+//! the ranges of symbolic sizes, so that analyses of shapes know them. All other tensors have the type `Tensor` without
+//! properties: PyTorch runs a program on other dtypes than it was exported with, and nothing checks the metadata in a file. The
+//! metadata is kept beside the graph ([`Metadata`]) and survives passes as far as its nodes and values do.
 //!
 //! Mutations that the signature states are outputs of the graph; the caller copies them into their targets. In-place
 //! operators of programs that were not made functional write to the inputs themselves.
@@ -33,6 +34,7 @@ use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
 use crate::error::quoted;
+use crate::expr::ExprId;
 use crate::fx::shown_name;
 use crate::info::node_count;
 use crate::model::{GraphModel, ProgramModel};
@@ -109,6 +111,8 @@ struct Lowering<'m> {
     lowered: usize,
     /// Bound on this number.
     limit: usize,
+    /// The numbers in types of the symbols in sizes of arguments.
+    symbols: HashMap<ExprId, i64, FxBuildHasher>,
     metadata: Metadata,
 }
 
@@ -129,6 +133,7 @@ impl<'m> Lowering<'m> {
             names: Names::default(),
             lowered: 0,
             limit: node_count(model).saturating_mul(REPEATS).saturating_add(SPARE),
+            symbols: HashMap::default(),
             metadata: Metadata::new(&model.module.graph),
         }
     }

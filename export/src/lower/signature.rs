@@ -1,11 +1,17 @@
 //! Inputs and outputs of the lowered graph, as the signature states them.
 
-use flambeau_ir::{Type, ValueId};
+use flambeau_ir::types::{Dim, TensorType};
+use flambeau_ir::{SizeRange, Type, ValueId};
 
 use super::{Lowering, Res, arguments};
+use crate::call::enforced_range;
 use crate::error::quoted;
-use crate::model::{Argument, InputSpec, OutputSpec};
+use crate::expr::{Expr, ExprId};
+use crate::model::{Argument, InputSpec, OutputSpec, SymInt};
 use crate::{ExportCode, ExportError};
+
+/// Maximum number of symbols with a number in types.
+const MAX_SYMBOLS: usize = 64;
 
 /// The source of an input of the graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +80,7 @@ impl<'m> Lowering<'m> {
                 Argument::CustomObj { .. } => {
                     return Err(unsupported(format!("the custom object {} as an input", quoted(name))));
                 }
+                Argument::Tensor(name) if matches!(source, InputSource::User(_)) => self.sized(name),
                 _ => Type::TENSOR,
             };
             let value = self.graph.edit().add_input(ty);
@@ -81,6 +88,39 @@ impl<'m> Lowering<'m> {
             sources.push(source);
         }
         Ok(sources)
+    }
+
+    /// Returns the type of a tensor among the arguments, with the sizes that every call checks: numbers, and symbols, which have
+    /// the same size in all arguments. dtypes and strides are no conditions of calls.
+    fn sized(&mut self, name: &str) -> Type {
+        let model = self.model;
+        let Some(meta) = model.module.graph.tensor_values.get(name) else { return Type::TENSOR };
+        let dim = |size: &SymInt| match size {
+            SymInt::Int(n) => Dim::Known(*n),
+            SymInt::Expr { expr, .. } => self.symbol(*expr).map_or(Dim::Unknown, Dim::Sym),
+        };
+        let sizes = meta.sizes.iter().map(dim).collect();
+        Type::tensor(TensorType { sizes: Some(sizes), ..TensorType::default() })
+    }
+
+    /// Returns the number of a symbol in types, with its range. A call searches the symbols linearly, so only the first ones get
+    /// a number.
+    fn symbol(&mut self, expr: ExprId) -> Option<i64> {
+        if !matches!(self.model.exprs.get(expr), Expr::Symbol(_)) {
+            return None;
+        }
+        if let Some(known) = self.symbols.get(&expr) {
+            return Some(*known);
+        }
+        if self.symbols.len() >= MAX_SYMBOLS {
+            return None;
+        }
+        let symbol = -2 - self.symbols.len() as i64;
+        self.symbols.insert(expr, symbol);
+        if let Some((min, max)) = enforced_range(self.model, expr) {
+            self.graph.edit().set_size_range(SizeRange { symbol, min, max });
+        }
+        Some(symbol)
     }
 
     /// Adds the outputs of the graph.

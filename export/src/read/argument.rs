@@ -10,9 +10,9 @@ use crate::model::{
 };
 use crate::{ExportCode, ExportError};
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Reads an argument.
-    pub(super) fn argument(&mut self, json: &mut JsonReader<'_>) -> Res<Argument> {
+    pub(super) fn argument(&mut self, json: &mut JsonReader<'a>) -> Res<Argument> {
         union(json, |json, tag| {
             Ok(match tag {
                 "as_none" => {
@@ -47,7 +47,7 @@ impl Reader {
     }
 
     /// Reads the argument of a tag for lists or dictionaries.
-    fn list_argument(&mut self, json: &mut JsonReader<'_>, tag: &str) -> Res<Argument> {
+    fn list_argument(&mut self, json: &mut JsonReader<'a>, tag: &str) -> Res<Argument> {
         Ok(match tag {
             "as_tensors" => Argument::Tensors(self.names(json)?),
             "as_optional_tensors" => Argument::OptionalTensors(json.array(|json| self.optional_name(json))?),
@@ -71,7 +71,7 @@ impl Reader {
     }
 
     /// Reads a reference to a value: an object with its name.
-    pub(super) fn name(&mut self, json: &mut JsonReader<'_>) -> Res<String> {
+    pub(super) fn name(&mut self, json: &mut JsonReader<'a>) -> Res<String> {
         let mut name = None;
         json.object(|json, key| {
             match key {
@@ -83,11 +83,11 @@ impl Reader {
         need(name, "name")
     }
 
-    fn names(&mut self, json: &mut JsonReader<'_>) -> Res<Vec<String>> {
+    fn names(&mut self, json: &mut JsonReader<'a>) -> Res<Vec<String>> {
         json.array(|json| self.name(json))
     }
 
-    fn optional_name(&mut self, json: &mut JsonReader<'_>) -> Res<Option<String>> {
+    fn optional_name(&mut self, json: &mut JsonReader<'a>) -> Res<Option<String>> {
         union(json, |json, tag| match tag {
             "as_tensor" => self.name(json).map(Some),
             "as_none" => json.bool().map(|_| None),
@@ -95,7 +95,7 @@ impl Reader {
         })
     }
 
-    fn complex(&mut self, json: &mut JsonReader<'_>) -> Res<Argument> {
+    fn complex(&mut self, json: &mut JsonReader<'a>) -> Res<Argument> {
         let (mut real, mut imag) = (None, None);
         json.object(|json, key| {
             match key {
@@ -108,7 +108,7 @@ impl Reader {
         Ok(Argument::Complex { real: need(real, "real")?, imag: need(imag, "imag")? })
     }
 
-    fn subgraph(&mut self, json: &mut JsonReader<'_>) -> Res<Argument> {
+    fn subgraph(&mut self, json: &mut JsonReader<'a>) -> Res<Argument> {
         let (mut name, mut graph) = (None, None);
         json.object(|json, key| {
             match key {
@@ -121,7 +121,7 @@ impl Reader {
         Ok(Argument::Graph { name: need(name, "name")?, graph: need(graph, "graph")? })
     }
 
-    pub(super) fn custom_obj(&mut self, json: &mut JsonReader<'_>) -> Res<CustomObj> {
+    pub(super) fn custom_obj(&mut self, json: &mut JsonReader<'a>) -> Res<CustomObj> {
         let (mut name, mut class) = (None, None);
         json.object(|json, key| {
             match key {
@@ -134,7 +134,7 @@ impl Reader {
         Ok(CustomObj { name: need(name, "name")?, class: need(class, "class_fqn")? })
     }
 
-    fn device(&mut self, json: &mut JsonReader<'_>) -> Res<Device> {
+    fn device(&mut self, json: &mut JsonReader<'a>) -> Res<Device> {
         let (mut kind, mut index) = (None, None);
         json.object(|json, key| {
             match key {
@@ -148,7 +148,7 @@ impl Reader {
     }
 
     /// Reads the metadata of a tensor.
-    pub(crate) fn tensor_meta(&mut self, json: &mut JsonReader<'_>) -> Res<TensorMeta> {
+    pub(crate) fn tensor_meta(&mut self, json: &mut JsonReader<'a>) -> Res<TensorMeta> {
         let (mut dtype, mut sizes, mut requires_grad) = (None, None, None);
         let (mut place, mut strides, mut storage_offset, mut kind) = (None, None, None, None);
         json.object(|json, key| {
@@ -176,7 +176,7 @@ impl Reader {
     }
 
     /// Reads an integer or an expression.
-    pub(super) fn sym_int(&mut self, json: &mut JsonReader<'_>) -> Res<SymInt> {
+    pub(super) fn sym_int(&mut self, json: &mut JsonReader<'a>) -> Res<SymInt> {
         union(json, |json, tag| match tag {
             "as_int" => json.int().map(SymInt::Int),
             "as_expr" => {
@@ -187,7 +187,7 @@ impl Reader {
     }
 
     /// Reads a float or an expression.
-    pub(super) fn sym_float(&mut self, json: &mut JsonReader<'_>) -> Res<SymFloat> {
+    pub(super) fn sym_float(&mut self, json: &mut JsonReader<'a>) -> Res<SymFloat> {
         union(json, |json, tag| match tag {
             "as_float" => json.float().map(SymFloat::Float),
             "as_expr" => self
@@ -198,7 +198,7 @@ impl Reader {
     }
 
     /// Reads a boolean or an expression.
-    pub(super) fn sym_bool(&mut self, json: &mut JsonReader<'_>) -> Res<SymBool> {
+    pub(super) fn sym_bool(&mut self, json: &mut JsonReader<'a>) -> Res<SymBool> {
         union(json, |json, tag| match tag {
             "as_bool" => json.bool().map(SymBool::Bool),
             "as_expr" => self
@@ -209,7 +209,7 @@ impl Reader {
     }
 
     /// Reads an expression and its value in the example. A value of another kind is ignored.
-    fn sym_expr<'a, T>(
+    fn sym_expr<T>(
         &mut self,
         json: &mut JsonReader<'a>,
         kind: &str,

@@ -7,9 +7,9 @@ use crate::json::{JsonReader, Res};
 use crate::model::{ArgumentKind, GraphModel, NamedArgument, NodeModel};
 use crate::{ExportCode, ExportError};
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Reads a graph.
-    pub(super) fn graph(&mut self, json: &mut JsonReader<'_>) -> Res<GraphModel> {
+    pub(super) fn graph(&mut self, json: &mut JsonReader<'a>) -> Res<GraphModel> {
         let mut out = GraphModel::default();
         let (mut inputs, mut outputs, mut nodes, mut tensors) = (None, None, None, None);
         json.object(|json, key| {
@@ -17,7 +17,12 @@ impl Reader {
                 "inputs" => inputs = Some(json.array(|json| self.argument(json))?),
                 "outputs" => outputs = Some(json.array(|json| self.argument(json))?),
                 "nodes" => nodes = Some(json.array(|json| self.named_node(json))?),
-                "tensor_values" => tensors = Some(self.map(json, |r, json| r.tensor_meta(json))?),
+                "tensor_values" => {
+                    let one = |r: &mut Self, json: &mut JsonReader<'a>| {
+                        r.shared(json, |r| &mut r.tensors, Self::tensor_meta)
+                    };
+                    tensors = Some(self.map(json, one)?);
+                }
                 "sym_int_values" => out.sym_int_values = self.map(json, |r, json| r.sym_int(json))?,
                 "sym_bool_values" => out.sym_bool_values = self.map(json, |r, json| r.sym_bool(json))?,
                 "sym_float_values" => out.sym_float_values = self.map(json, |r, json| r.sym_float(json))?,
@@ -37,7 +42,7 @@ impl Reader {
     }
 
     /// Reads a node. An error gets the name of the node's first result, or its operator if it has none.
-    fn named_node(&mut self, json: &mut JsonReader<'_>) -> Res<NodeModel> {
+    fn named_node(&mut self, json: &mut JsonReader<'a>) -> Res<NodeModel> {
         let from = json.offset();
         self.node(json).map_err(|e| match e.node() {
             // The node of a subgraph is named, and the search for a name takes time in proportion to the node.
@@ -46,7 +51,7 @@ impl Reader {
         })
     }
 
-    fn node(&mut self, json: &mut JsonReader<'_>) -> Res<NodeModel> {
+    fn node(&mut self, json: &mut JsonReader<'a>) -> Res<NodeModel> {
         let (mut target, mut inputs, mut outputs, mut metadata) = (None, None, None, None);
         let (mut is_hop_single_tensor_return, mut name) = (None, None);
         json.object(|json, key| {
@@ -73,7 +78,7 @@ impl Reader {
         })
     }
 
-    fn named_argument(&mut self, json: &mut JsonReader<'_>) -> Res<NamedArgument> {
+    fn named_argument(&mut self, json: &mut JsonReader<'a>) -> Res<NamedArgument> {
         let (mut name, mut arg, mut kind) = (None, None, None);
         json.object(|json, key| {
             match key {

@@ -4,9 +4,9 @@ use super::{Reader, need, string, strings, union, unknown_tag};
 use crate::json::{JsonReader, Res};
 use crate::model::{Argument, InputSpec, ModuleCall, ModuleCallSignature, OutputSpec, Signature};
 
-impl Reader {
+impl<'a> Reader<'a> {
     /// Reads the signature of a graph.
-    pub(super) fn signature(&mut self, json: &mut JsonReader<'_>) -> Res<Signature> {
+    pub(super) fn signature(&mut self, json: &mut JsonReader<'a>) -> Res<Signature> {
         let (mut inputs, mut outputs) = (None, None);
         json.object(|json, key| {
             match key {
@@ -19,7 +19,7 @@ impl Reader {
         Ok(Signature { inputs: need(inputs, "input_specs")?, outputs: need(outputs, "output_specs")? })
     }
 
-    fn input_spec(&mut self, json: &mut JsonReader<'_>) -> Res<InputSpec> {
+    fn input_spec(&mut self, json: &mut JsonReader<'a>) -> Res<InputSpec> {
         union(json, |json, tag| {
             Ok(match tag {
                 "user_input" => InputSpec::UserInput { arg: self.only_argument(json)? },
@@ -40,7 +40,7 @@ impl Reader {
         })
     }
 
-    fn output_spec(&mut self, json: &mut JsonReader<'_>) -> Res<OutputSpec> {
+    fn output_spec(&mut self, json: &mut JsonReader<'a>) -> Res<OutputSpec> {
         union(json, |json, tag| {
             Ok(match tag {
                 "user_output" => OutputSpec::UserOutput { arg: self.only_argument(json)? },
@@ -72,7 +72,7 @@ impl Reader {
     }
 
     /// Reads an object whose field `arg` is an argument.
-    fn only_argument(&mut self, json: &mut JsonReader<'_>) -> Res<Argument> {
+    fn only_argument(&mut self, json: &mut JsonReader<'a>) -> Res<Argument> {
         let mut arg = None;
         json.object(|json, key| {
             match key {
@@ -85,7 +85,7 @@ impl Reader {
     }
 
     /// Reads an object whose field `arg` is the name of a value.
-    fn only_name(&mut self, json: &mut JsonReader<'_>) -> Res<String> {
+    fn only_name(&mut self, json: &mut JsonReader<'a>) -> Res<String> {
         let mut arg = None;
         json.object(|json, key| {
             match key {
@@ -98,7 +98,7 @@ impl Reader {
     }
 
     /// Reads an object with the name of a value in `arg`, and what it stands for in `field`.
-    fn targeted(&mut self, json: &mut JsonReader<'_>, field: &str) -> Res<(String, String)> {
+    fn targeted(&mut self, json: &mut JsonReader<'a>, field: &str) -> Res<(String, String)> {
         let (mut arg, mut target) = (None, None);
         json.object(|json, key| {
             match key {
@@ -111,7 +111,7 @@ impl Reader {
         Ok((need(arg, "arg")?, need(target, field)?))
     }
 
-    fn buffer(&mut self, json: &mut JsonReader<'_>) -> Res<InputSpec> {
+    fn buffer(&mut self, json: &mut JsonReader<'a>) -> Res<InputSpec> {
         let (mut arg, mut target, mut persistent) = (None, None, None);
         json.object(|json, key| {
             match key {
@@ -129,7 +129,7 @@ impl Reader {
         })
     }
 
-    fn custom_obj_input(&mut self, json: &mut JsonReader<'_>) -> Res<InputSpec> {
+    fn custom_obj_input(&mut self, json: &mut JsonReader<'a>) -> Res<InputSpec> {
         let (mut arg, mut target) = (None, None);
         json.object(|json, key| {
             match key {
@@ -142,7 +142,7 @@ impl Reader {
         Ok(InputSpec::CustomObj { arg: need(arg, "arg")?, target: need(target, "custom_obj_name")? })
     }
 
-    fn constant_input(&mut self, json: &mut JsonReader<'_>) -> Res<InputSpec> {
+    fn constant_input(&mut self, json: &mut JsonReader<'a>) -> Res<InputSpec> {
         let (mut name, mut value) = (None, None);
         json.object(|json, key| {
             match key {
@@ -156,7 +156,7 @@ impl Reader {
     }
 
     /// Reads an entry of the call graph of modules.
-    pub(super) fn module_call(&mut self, json: &mut JsonReader<'_>) -> Res<ModuleCall> {
+    pub(super) fn module_call(&mut self, json: &mut JsonReader<'a>) -> Res<ModuleCall> {
         let (mut fqn, mut signature) = (None, None);
         json.object(|json, key| {
             match key {
@@ -169,7 +169,7 @@ impl Reader {
         Ok(ModuleCall { fqn: need(fqn, "fqn")?, signature })
     }
 
-    fn call_signature(&mut self, json: &mut JsonReader<'_>) -> Res<ModuleCallSignature> {
+    fn call_signature(&mut self, json: &mut JsonReader<'a>) -> Res<ModuleCallSignature> {
         let (mut inputs, mut outputs, mut in_spec, mut out_spec) = (None, None, None, None);
         let mut forward_arg_names = None;
         json.object(|json, key| {

@@ -118,6 +118,37 @@ class Renamed(nn.Module):
         return this.inner(x), x
 
 
+class Chosen(nn.Module):
+    """A module that uses one of its arguments."""
+
+    def forward(self, x, unused):
+        return x * 2
+
+
+class Between(nn.Module):
+    """A module that passes its second argument on, and does not use it otherwise."""
+
+    def __init__(self):
+        super().__init__()
+        self.chosen = Chosen()
+
+    def forward(self, x, y):
+        return self.chosen(x + 1, y)
+
+
+class Unused(nn.Module):
+    """Calls with arguments that no node uses: an input, and a value that is computed for the call only."""
+
+    def __init__(self):
+        super().__init__()
+        self.between = Between()
+        self.chosen = Chosen()
+
+    def forward(self, x, y):
+        z = self.between(x, x.exp())
+        return self.chosen(z, y), z
+
+
 def programs():
     torch.manual_seed(0)
     batch = Dim("batch", min=2, max=64)
@@ -136,6 +167,9 @@ def programs():
         yield name, export(
             model, (torch.rand(4, 3),), strict=False, dynamic_shapes=rows, preserve_module_call_signature=kept
         )
+    kept = ("chosen", "between.chosen")
+    args = (torch.rand(2, 3), torch.rand(2, 3))
+    yield "modules_unused", export(Unused(), args, strict=False, preserve_module_call_signature=kept)
     yield "modules_renamed", export(Renamed(), (torch.rand(2, 3),), strict=True)
 
 

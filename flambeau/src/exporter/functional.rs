@@ -14,7 +14,7 @@ use super::tracer::{ReturnTarget, Tracer};
 use super::{Res, refused};
 use flambeau_exec::{Kernel, KernelError};
 use flambeau_ir::schema::{Argument, FunctionSchema};
-use flambeau_ir::{Graph, IValue, OpId, Registry, Symbol};
+use flambeau_ir::{Fault, Graph, IValue, OpId, Registry, Symbol};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
@@ -145,10 +145,10 @@ impl Tracer<'_> {
             .ok_or_else(|| KernelError::unsupported(format!("`{}` has no kernel", schema.full_name())))?;
         let mut given = args.to_vec();
         let result = match kernel.call_on(schema, &mut given, self.host) {
-            // The examples of a decomposition are zeros, which integers cannot be divided by.
-            Err(error) if self.table.is_some() && error.message().starts_with("ZeroDivisionError") => {
-                let mut given = divisible(schema, args)?;
-                kernel.call_on(schema, &mut given, self.host)?
+            // The examples of a decomposition are zeros, which integers cannot be divided by, and which are no pivots.
+            Err(error) if self.table.is_some() && error.fault() == Fault::Input => {
+                let mut given = with_ones(schema, args)?;
+                kernel.call_on(schema, &mut given, self.host).map_err(|_| error)?
             }
             result => result?,
         };
@@ -402,8 +402,8 @@ pub(super) fn short(schema: &FunctionSchema) -> &str {
 }
 
 /// Returns operands with ones in place of the elements of integer tensors that the operator does not write.
-fn divisible(schema: &FunctionSchema, args: &[IValue]) -> Res<Vec<IValue>> {
-    let with_ones = |(arg, parameter): (&IValue, &Argument)| match arg {
+fn with_ones(schema: &FunctionSchema, args: &[IValue]) -> Res<Vec<IValue>> {
+    let with_one = |(arg, parameter): (&IValue, &Argument)| match arg {
         IValue::Tensor(tensor) if !parameter.is_write() && !tensor.dtype().is_floating() => {
             let ones = tensor.clone_data().map_err(KernelError::from)?;
             ones.fill_(Scalar::Int(1)).map_err(KernelError::from)?;
@@ -411,5 +411,5 @@ fn divisible(schema: &FunctionSchema, args: &[IValue]) -> Res<Vec<IValue>> {
         }
         other => Ok(other.clone()),
     };
-    args.iter().zip(&schema.args).map(with_ones).collect()
+    args.iter().zip(&schema.args).map(with_one).collect()
 }

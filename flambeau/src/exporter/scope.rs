@@ -352,8 +352,8 @@ impl Recorder {
         }
     }
 
-    /// Checks that a container may be changed: in a subgraph, only those that it made.
-    pub(super) fn check_change(&self, operator: &str, value: &IValue) -> Res<()> {
+    /// Checks that a container may be changed: in a subgraph, only those that it made. An error describes it as `what`.
+    pub(super) fn check_change(&self, operator: &str, what: &str, value: &IValue) -> Res<()> {
         let Some(id) = super::record::container_id(value).filter(|_| self.scopes.len() > 1) else {
             return Ok(());
         };
@@ -361,8 +361,7 @@ impl Recorder {
             return Ok(());
         }
         Err(refused(format!(
-            "`{operator}` in a branch or loop on a value that is only known at run time changes a {} from outside",
-            value.tag()
+            "`{operator}` in a branch or loop on a value that is only known at run time changes {what} from outside"
         )))
     }
 }

@@ -12,7 +12,8 @@
 //! function returns the new content of the viewed tensor for its old content, the new content of the view, the other
 //! operands, and the position of the view among several results. `copies` names operators that return a view of the operand if
 //! strides permit, and else a copy: the function replaces them where they copy, and `views` names them with the function for
-//! the other case. Helpers have no comment. A function takes all operands of its operator by position.
+//! the other case. Helpers have no comment. A function takes all operands of its operator by position. The line
+//! `# renames A to B` makes calls of one operator those of another with the same schema.
 
 use crate::error::Error;
 use crate::session::Session;
@@ -26,7 +27,8 @@ use std::sync::Arc;
 pub struct DecompositionTable {
     unit: Arc<CompilationUnit>,
     functions: HashMap<(Use, OpId), (Symbol, Arc<Graph>), FxBuildHasher>,
-    /// The canonical operator of each one that has a second name, such as `aten::negative`.
+    /// The operator that replaces one with the same schema: the canonical one of each that has a second name, such as
+    /// `aten::negative`, and those that the table renames.
     canonical: HashMap<OpId, OpId, FxBuildHasher>,
 }
 
@@ -49,6 +51,9 @@ const USES: [(&str, Use); 4] = [
     ("# copies ", Use::Copies),
     ("# inverts ", Use::Inverts),
 ];
+
+/// The beginning of a line that renames an operator.
+const RENAMES: &str = "# renames ";
 
 impl DecompositionTable {
     /// Returns the table without decompositions: operators that write are replaced by those that do not, all others are
@@ -76,16 +81,21 @@ impl DecompositionTable {
     pub fn from_source(session: &Session, text: &str) -> Result<DecompositionTable, Error> {
         let text = format!("{}\n{text}", flambeau_ops::decompositions::FUNCTIONAL);
         let mut table = DecompositionTable::compile(session, &text)?;
+        let renamed = std::mem::take(&mut table.canonical);
         table.canonical = canonical_operators(session.registry());
+        table.canonical.extend(renamed);
         Ok(table)
     }
 
     fn compile(session: &Session, text: &str) -> Result<DecompositionTable, Error> {
         let program = session.compile_source(text, "decompositions.py")?;
         let mut functions = HashMap::default();
+        let mut canonical = HashMap::default();
         let mut open: Vec<(Use, OpId)> = Vec::new();
         for line in text.lines() {
-            if let Some((prefix, use_)) = USES.iter().find(|(prefix, _)| line.starts_with(prefix)) {
+            if let Some((from, to)) = line.strip_prefix(RENAMES).and_then(|rest| rest.split_once(" to ")) {
+                canonical.insert(operator(session.registry(), from)?, operator(session.registry(), to)?);
+            } else if let Some((prefix, use_)) = USES.iter().find(|(prefix, _)| line.starts_with(prefix)) {
                 for name in line[prefix.len()..].split(',').map(str::trim) {
                     open.push((*use_, operator(session.registry(), name)?));
                 }
@@ -97,7 +107,7 @@ impl DecompositionTable {
                 }
             }
         }
-        Ok(DecompositionTable { unit: Arc::clone(program.unit()), functions, canonical: HashMap::default() })
+        Ok(DecompositionTable { unit: Arc::clone(program.unit()), functions, canonical })
     }
 
     /// Removes the decomposition of an operator, such as `aten::linear`, so that its calls are kept.

@@ -254,7 +254,10 @@ impl<'w> Tracer<'w> {
             Prim::SetAttr if is_set_to(self.callees, graph, node, &args) => {
                 return self.set(graph, node, Vec::new(), &[]);
             }
-            Prim::SetAttr => self.recorder.check_change("prim::SetAttr", &args[0])?,
+            Prim::SetAttr => {
+                let what = format!("the attribute `{}` of an object", attribute_name(graph, node));
+                self.recorder.check_change("prim::SetAttr", &what, &args[0])?;
+            }
             Prim::ToList if args.iter().any(|value| self.varies(value)) => {
                 return Err(refused("`tolist` reads a tensor that depends on the arguments of the call"));
             }
@@ -344,7 +347,8 @@ impl<'w> Tracer<'w> {
         }
         for (value, arg) in args.iter().zip(&schema.args) {
             if arg.is_write() {
-                self.recorder.check_change(&schema.full_name(), value)?;
+                let what = described(graph, node, value);
+                self.recorder.check_change(&schema.full_name(), &what, value)?;
             }
         }
         if symbols.iter().any(Option::is_some)
@@ -392,7 +396,7 @@ impl<'w> Tracer<'w> {
                     checked = self.recorder.check_write(&name, tensor);
                 }
             });
-            self.recorder.check_change(&name, value)?;
+            self.recorder.check_change(&name, kind_of_container(value), value)?;
         }
         checked?;
         match self.table {
@@ -724,6 +728,25 @@ pub(super) fn needs_value(operator: &str) -> Stop {
 
 fn first(graph: &Graph, block: BlockId) -> NodeId {
     graph.next(graph.param(block)).expect("invariant: a block ends in prim::Return")
+}
+
+/// Describes the container that a node changes: its kind, and the variable that holds it.
+fn described(graph: &Graph, node: NodeId, value: &IValue) -> String {
+    let name = graph.operands(node).next().and_then(|operand| graph.name(operand).symbol());
+    // A name with a number is that of a later version of the variable.
+    let name = name.map(|name| name.as_str().split('.').next().unwrap_or_default());
+    match name.filter(|name| !name.is_empty()) {
+        Some(name) => format!("{} `{name}`", kind_of_container(value)),
+        None => kind_of_container(value).to_owned(),
+    }
+}
+
+fn kind_of_container(value: &IValue) -> &'static str {
+    match value {
+        IValue::List(_) => "the list",
+        IValue::Dict(_) => "the dictionary",
+        _ => "an object",
+    }
 }
 
 /// Returns whether an attribute already has the value that a node gives it.

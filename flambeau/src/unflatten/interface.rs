@@ -10,7 +10,7 @@ use crate::exported::ExportedProgram;
 use crate::exported_module::{is_name, pack, type_of, unpack};
 use flambeau_export::call::CallTrees;
 use flambeau_export::lower::constant;
-use flambeau_export::model::{Argument, ModuleCallSignature, Sym};
+use flambeau_export::model::{Argument, Map, ModuleCallSignature, Sym};
 use flambeau_export::tree::TreeSpec;
 use flambeau_ir::{Editor, Graph, IValue, Symbol, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
@@ -60,32 +60,46 @@ pub(super) struct Parameter {
     pub(super) leaves: Vec<Leaf>,
 }
 
-/// Returns the interface of each region.
-pub(super) fn of_regions(program: &ExportedProgram, regions: &Regions<'_>) -> Vec<Interface> {
-    let graph = regions.graph;
-    let mut values: HashMap<&str, ValueId, FxBuildHasher> = HashMap::default();
-    for value in graph.values_in_order() {
-        if let Some(name) = graph.name(value).symbol() {
-            values.entry(name.as_str()).or_insert(value);
+/// The signatures that a program keeps for calls of submodules.
+pub(super) struct KeptSignatures<'p> {
+    /// By path, with the number of the call.
+    signatures: HashMap<&'p str, &'p ModuleCallSignature, FxBuildHasher>,
+    /// Values of the flat method by name.
+    values: HashMap<&'static str, ValueId, FxBuildHasher>,
+    field_names: &'p Map<Vec<String>>,
+}
+
+impl<'p> KeptSignatures<'p> {
+    pub(super) fn new(program: &'p ExportedProgram, graph: &Graph) -> KeptSignatures<'p> {
+        let mut values = HashMap::default();
+        for value in graph.values_in_order() {
+            if let Some(name) = graph.name(value).symbol() {
+                values.entry(name.as_str()).or_insert(value);
+            }
         }
+        let module = &program.model().module;
+        let calls = module.module_call_graph.iter();
+        let signatures =
+            calls.filter_map(|call| Some((call.fqn.as_str(), call.signature.as_ref()?))).collect();
+        KeptSignatures { signatures, values, field_names: &module.namedtuple_fields }
     }
-    let calls = program.model().module.module_call_graph.iter();
-    let kept: HashMap<&str, &ModuleCallSignature, FxBuildHasher> =
-        calls.filter_map(|call| Some((call.fqn.as_str(), call.signature.as_ref()?))).collect();
-    let names = &program.model().module.namedtuple_fields;
-    let interface = |region: &Region| {
+
+    /// Returns the interface of a region whose inputs and outputs are known.
+    pub(super) fn interface(&self, regions: &Regions<'_>, region: &Region) -> Interface {
+        let flat = || Interface::Flat { inputs: region.inputs.clone(), outputs: region.outputs.clone() };
+        self.kept(regions, region).unwrap_or_else(flat)
+    }
+
+    fn kept(&self, regions: &Regions<'_>, region: &Region) -> Option<Interface> {
         let frame = region.frame.as_ref()?;
         let name = match frame.call.as_str() {
             "" => frame.path.clone(),
             call => format!("{}@{call}", frame.path),
         };
-        let signature = *kept.get(name.as_str())?;
-        let trees = CallTrees::parse(signature, names).ok()?;
-        Kept::new(graph, signature, trees, &values)?.for_region(regions, region)
-    };
-    let flat =
-        |region: &Region| Interface::Flat { inputs: region.inputs.clone(), outputs: region.outputs.clone() };
-    regions.regions.iter().map(|region| interface(region).unwrap_or_else(|| flat(region))).collect()
+        let signature = *self.signatures.get(name.as_str())?;
+        let trees = CallTrees::parse(signature, self.field_names).ok()?;
+        Kept::new(regions.graph, signature, trees, &self.values)?.for_region(regions, region)
+    }
 }
 
 impl Kept {
@@ -123,7 +137,8 @@ impl Kept {
         let graph = regions.graph;
         let given: HashSet<ValueId, FxBuildHasher> = self.inputs.iter().filter_map(Leaf::value).collect();
         let returned: HashSet<ValueId, FxBuildHasher> = self.outputs.iter().filter_map(Leaf::value).collect();
-        let is_complete = region.inputs.iter().all(|value| given.contains(value))
+        let is_complete = given.iter().all(|value| region.follows(regions, *value))
+            && region.inputs.iter().all(|value| given.contains(value))
             && region.outputs.iter().all(|value| returned.contains(value))
             && returned.iter().all(|value| given.contains(value) || region.defines(regions, *value));
         let interface = Interface::Kept(Arc::new(self));
@@ -180,6 +195,14 @@ impl Interface {
                 let mut types = kept.outputs.iter().map(|leaf| leaf_type(graph, leaf));
                 type_of(&kept.trees.output, &mut || types.next().unwrap_or(Type::NONE))
             }
+        }
+    }
+
+    /// Returns the values of the flat method that a call takes.
+    pub(super) fn taken(&self) -> Vec<ValueId> {
+        match self {
+            Interface::Flat { inputs, .. } => inputs.clone(),
+            Interface::Kept(kept) => kept.inputs.iter().filter_map(Leaf::value).collect(),
         }
     }
 

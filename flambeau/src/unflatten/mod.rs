@@ -31,8 +31,8 @@ use flambeau_ir::{
 use flambeau_tensor::Tensor;
 use hashbrown::{HashMap, HashSet};
 use indexmap::IndexMap;
-use interface::Interface;
-use regions::{Item, Regions, uses};
+use interface::{Interface, KeptSignatures};
+use regions::{Item, Region, Regions, uses};
 use rustc_hash::FxBuildHasher;
 use same::{fingerprint, is_same};
 use stack::{Stacks, below};
@@ -307,10 +307,16 @@ impl<'p> Methods<'p> {
         let mut regions = Regions::new(graph, stack, is_free);
         let state: Table<ValueId, &str> =
             read.into_iter().filter(|(_, path)| tensors.by_name.contains_key(*path)).collect();
-        regions.connect(|region, value| {
+        let is_own = |region: &Region, value: ValueId| {
             state.get(&value).is_some_and(|name| tensors.within(name, region.path()).is_some())
+        };
+        let kept = KeptSignatures::new(program, graph);
+        let none = Interface::Flat { inputs: Vec::new(), outputs: Vec::new() };
+        let mut interfaces = vec![none; regions.regions.len()];
+        regions.connect(is_own, |regions, index| {
+            interfaces[index] = kept.interface(regions, &regions.regions[index]);
+            interfaces[index].taken()
         });
-        let interfaces = interface::of_regions(program, &regions);
         let made = regions.regions.iter().map(|_| None).collect();
         let (known, functions) = (Table::default(), Vec::new());
         Methods { flat, unit, types, tensors, regions, state, interfaces, made, known, functions }

@@ -2,8 +2,9 @@
 //!
 //! A region is a run of consecutive nodes of the method that one call of a module made, with the regions of the calls within it.
 //! Its inputs are the values that it uses and that are defined before it, without constants and without tensors that the module itself
-//! has; its outputs are the values that are used after it. Both are in the order of the nodes. The cost is proportional to
-//! the number of uses times the depth of the modules.
+//! has; its outputs are the values that are used after it. Both are in the order of the nodes. An argument of a call counts as a use
+//! by the caller, also if the called module does not use it. The cost is proportional to the number of uses times the depth of
+//! the modules.
 
 use super::stack::{Frame, Stack};
 use flambeau_ir::{Graph, NodeId, Prim, ValueId, WalkStep};
@@ -31,11 +32,19 @@ pub(super) struct Region {
     span: Range<usize>,
     pub(super) inputs: Vec<ValueId>,
     pub(super) outputs: Vec<ValueId>,
+    /// The values that the call takes as arguments: `inputs`, or those of a signature that has all of them.
+    arguments: Vec<ValueId>,
 }
 
 impl Region {
     fn new(frame: Option<Frame>, start: usize) -> Region {
-        Region { frame, items: Vec::new(), span: start..start, inputs: Vec::new(), outputs: Vec::new() }
+        let (items, inputs, outputs) = (Vec::new(), Vec::new(), Vec::new());
+        Region { frame, items, span: start..start, inputs, outputs, arguments: Vec::new() }
+    }
+
+    /// Returns whether a value is defined before the region.
+    pub(super) fn follows(&self, regions: &Regions<'_>, value: ValueId) -> bool {
+        regions.defined.get(&value).is_none_or(|&at| at < self.span.start)
     }
 
     /// Returns whether one of the region's nodes, or of the calls within it, defines a value.
@@ -115,8 +124,13 @@ impl<'g> Regions<'g> {
     }
 
     /// Finds inputs and outputs of all regions but the first. A value for which `is_own` holds in a region is no input of
-    /// it.
-    pub(super) fn connect(&mut self, is_own: impl Fn(&Region, ValueId) -> bool) {
+    /// it. `arguments` returns the values that the call of a region takes; it is called once per region, when the inputs and
+    /// outputs of the region are known, for later regions first.
+    pub(super) fn connect(
+        &mut self,
+        is_own: impl Fn(&Region, ValueId) -> bool,
+        mut arguments: impl FnMut(&Regions<'g>, usize) -> Vec<ValueId>,
+    ) {
         for index in (1..self.regions.len()).rev() {
             let region = &self.regions[index];
             let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
@@ -140,13 +154,20 @@ impl<'g> Regions<'g> {
                         self.graph.results(self.nodes[position]).for_each(&mut output);
                     }
                     Item::Call(called) => {
-                        self.regions[called].inputs.iter().copied().for_each(&mut input);
+                        self.regions[called].arguments.iter().copied().for_each(&mut input);
                         self.regions[called].outputs.iter().copied().for_each(&mut output);
                     }
                 }
             }
             let region = &mut self.regions[index];
             (region.inputs, region.outputs) = (inputs, outputs);
+            let start = region.span.start;
+            let arguments = arguments(self, index);
+            for &value in &arguments {
+                let last = self.last_use.entry(value).or_insert(start);
+                *last = start.max(*last);
+            }
+            self.regions[index].arguments = arguments;
         }
     }
 }

@@ -9,7 +9,7 @@ pub use call::{CallArg, CallValues, InsertError, Operands, device_of};
 pub use clone::{CloneError, ValueSubstitution};
 
 use crate::attr::{Attr, AttrsId};
-use crate::graph::Graph;
+use crate::graph::{Graph, SizeRange};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::journal::Change;
 use crate::loc::LocId;
@@ -221,6 +221,20 @@ impl<'g> Editor<'g> {
     /// Adds an output to the graph.
     pub fn add_output(&mut self, value: ValueId) {
         self.add_block_output(self.graph.root(), value);
+    }
+
+    /// States the sizes that a symbol in the types of the graph's inputs may have.
+    pub fn set_size_range(&mut self, range: SizeRange) {
+        self.graph.size_ranges.set(range);
+        self.graph.journal.record(Change::SignatureChanged(self.graph.root()));
+    }
+
+    /// Removes all ranges of symbols: for graphs whose inputs get other types.
+    pub fn clear_size_ranges(&mut self) {
+        if self.graph.size_ranges().next().is_some() {
+            self.graph.size_ranges.clear();
+            self.graph.journal.record(Change::SignatureChanged(self.graph.root()));
+        }
     }
 
     /// Appends a result to a node.

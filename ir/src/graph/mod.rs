@@ -26,6 +26,7 @@ mod pool;
 mod raw;
 mod read;
 mod side;
+mod size_range;
 mod structured;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,8 @@ pub use mark_live::{LiveNodes, MarkLive};
 pub use names::ValueName;
 pub use operand::Use;
 pub use side::{NodeMap, NodeSet, TrackedNodeMap, TrackedValueMap, ValueMap, ValueSet};
+pub use size_range::SizeRange;
+pub(crate) use size_range::SizeRanges;
 pub use structured::{IfView, LoopView};
 
 use crate::attr::{AttrTable, AttrsId};
@@ -103,6 +106,7 @@ pub struct Graph {
     root: u32,
     pub(crate) attrs: AttrTable,
     pub(crate) locs: LocTable,
+    pub(crate) size_ranges: SizeRanges,
     pub(crate) journal: Journal,
     summary: effects::EffectsCache,
 }
@@ -123,6 +127,7 @@ impl Graph {
             root: 0,
             attrs: AttrTable::new(),
             locs: LocTable::new(),
+            size_ranges: SizeRanges::default(),
             journal,
             summary: effects::EffectsCache::default(),
         };
@@ -169,6 +174,17 @@ impl Graph {
         if keep { self.journal.resume() } else { self.journal.pause() }
     }
 
+    /// Returns the ranges of symbols in the types of the inputs, in the order of the symbols. A symbol without a range may have any
+    /// size.
+    pub fn size_ranges(&self) -> impl Iterator<Item = &SizeRange> {
+        self.size_ranges.iter()
+    }
+
+    /// Returns the range of a symbol in the types of the inputs.
+    pub fn size_range(&self, symbol: i64) -> Option<&SizeRange> {
+        self.size_ranges.get(symbol)
+    }
+
     /// Returns an editor positioned at the end of the root block. All changes of a graph go through an editor.
     pub fn edit(&mut self) -> crate::Editor<'_> {
         crate::Editor::new(self)
@@ -184,6 +200,7 @@ impl Graph {
             + self.names.heap_bytes()
             + self.attrs.heap_bytes()
             + self.locs.heap_bytes()
+            + self.size_ranges.heap_bytes()
             + self.journal.heap_bytes()
     }
 }

@@ -1,7 +1,7 @@
 //! Facets: kinds of facts about operators. Each is a Rust type owned by the crate that consumes it.
 //!
 //! The registry stores one column per facet type: an index by row, and a dense vector of the stated facts, since most
-//! rows state few. A consumer fetches a [`Column`] once; then a lookup is two indexed loads.
+//! rows state few. A consumer fetches a [`Column`] once; then a lookup is three indexed loads.
 
 use super::{Op, OpId};
 use std::any::Any;
@@ -25,10 +25,14 @@ pub struct Column<'r, F> {
     pub(super) cells: Option<&'r Cells<F>>,
 }
 
+/// Number of rows whose places are allocated together. Most kinds of facts are about few rows, of few families.
+const CHUNK: usize = 128;
+
 /// The storage of a column.
 pub(super) struct Cells<F> {
-    /// By row: index of the fact plus 1, or 0 if no fact is stated. May be shorter than the registry.
-    places: Vec<u32>,
+    /// By row, in chunks: index of the fact plus 1, or 0 if no fact is stated. A chunk without facts is absent. May be shorter
+    /// than the registry.
+    places: Vec<Option<Box<[u32; CHUNK]>>>,
     facts: Vec<F>,
 }
 
@@ -39,21 +43,27 @@ impl<F> Cells<F> {
 
     /// States a fact, replacing an earlier one about the same row.
     pub(super) fn put(&mut self, row: usize, fact: F) {
-        if self.places.len() <= row {
-            self.places.resize(row + 1, 0);
+        if self.places.len() <= row / CHUNK {
+            self.places.resize(row / CHUNK + 1, None);
         }
-        match self.places[row].checked_sub(1) {
+        let place = &mut self.places[row / CHUNK].get_or_insert_with(|| Box::new([0; CHUNK]))[row % CHUNK];
+        match place.checked_sub(1) {
             Some(place) => self.facts[place as usize] = fact,
             None => {
                 self.facts.push(fact);
-                self.places[row] = self.facts.len() as u32;
+                *place = self.facts.len() as u32;
             }
         }
     }
 
+    /// Returns the number of rows up to the last one that may have a fact.
+    fn rows(&self) -> usize {
+        self.places.len() * CHUNK
+    }
+
     pub(super) fn get(&self, row: usize) -> Option<&F> {
-        let place = self.places.get(row)?.checked_sub(1)?;
-        self.facts.get(place as usize)
+        let chunk = self.places.get(row / CHUNK)?.as_ref()?;
+        self.facts.get(chunk[row % CHUNK].checked_sub(1)? as usize)
     }
 }
 
@@ -78,7 +88,7 @@ impl<'r, F> Column<'r, F> {
 
     /// Returns the rows that state the fact, with the fact, in row order.
     pub fn iter(&self) -> impl Iterator<Item = (OpId, &'r F)> {
-        let rows = self.cells.map_or(0, |cells| cells.places.len() as u32);
+        let rows = self.cells.map_or(0, |cells| cells.rows() as u32);
         (0..rows).map(OpId).filter_map(move |op| Some((op, self.get(op)?)))
     }
 }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::schema::{AliasInfo, Argument, FunctionSchema, SchemaParseError};
 use crate::symbol::Symbol;
+use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
@@ -207,12 +208,19 @@ pub enum RegistryError {
 
 type LateFacet = (String, &'static str, Put);
 
+/// Operators that were added together.
+enum Definitions {
+    Made(Vec<OpDef>),
+    /// A function that makes them.
+    Family(fn() -> Vec<OpDef>),
+}
+
 /// Collects operators and facts and builds a [`Registry`].
 #[derive(Default)]
 pub struct RegistryBuilder {
     declared: Vec<&'static str>,
-    /// Definitions in the order they were added, in the lists they were added in.
-    defs: Vec<Vec<OpDef>>,
+    /// In the order they were added.
+    defs: Vec<Definitions>,
     late: Vec<LateFacet>,
     synonyms: HashMap<Symbol, Symbol, FxBuildHasher>,
 }
@@ -233,7 +241,15 @@ impl RegistryBuilder {
 
     /// Adds operators, in order. Operators that are not declared follow the declared overloads of their name.
     pub fn add(&mut self, defs: impl IntoIterator<Item = OpDef>) -> &mut Self {
-        self.defs.push(defs.into_iter().collect());
+        self.defs.push(Definitions::Made(defs.into_iter().collect()));
+        self
+    }
+
+    /// Adds the operators that `family` returns. [`RegistryBuilder::build`] calls it, one family at a time: the definitions
+    /// of a family are freed before the next one allocates its own, so that process start touches a third of the memory, and
+    /// a builder that is never built costs nothing.
+    pub fn family(&mut self, family: fn() -> Vec<OpDef>) -> &mut Self {
+        self.defs.push(Definitions::Family(family));
         self
     }
 
@@ -263,8 +279,12 @@ impl RegistryBuilder {
         for line in self.declared.iter().flat_map(|text| text.lines()) {
             making.declare(line);
         }
-        for def in self.defs.into_iter().flatten() {
-            making.define(def);
+        for defs in self.defs {
+            let defs = match defs {
+                Definitions::Made(defs) => defs,
+                Definitions::Family(family) => family(),
+            };
+            defs.into_iter().for_each(|def| making.define(def));
         }
         let Making { mut registry, mut errors, .. } = making;
         registry.synonyms = self.synonyms;
@@ -319,21 +339,24 @@ impl Making {
             return;
         }
         let overload = if overload.is_empty() { Symbol::EMPTY } else { Symbol::new(overload) };
-        let row = OpRow::new(text, OnceLock::new());
-        match self.registry.find(name, overload) {
-            Some(id) => self.registry.rows[id.index()] = row,
-            None => {
-                self.push(name, overload, row);
-            }
-        }
+        self.put(name, overload, OpRow::new(text, OnceLock::new()));
     }
 
-    fn push(&mut self, name: Symbol, overload: Symbol, row: OpRow) -> OpId {
-        let id = OpId(self.registry.rows.len() as u32);
-        self.registry.by_full.insert((name, overload), id);
-        self.registry.by_name.entry(name).or_default().push(id);
-        self.registry.names.push(name);
-        self.registry.rows.push(row);
+    /// Adds a row, or replaces the one with this name and overload.
+    fn put(&mut self, name: Symbol, overload: Symbol, row: OpRow) -> OpId {
+        let registry = &mut self.registry;
+        let id = OpId(registry.rows.len() as u32);
+        match registry.by_full.entry((name, overload)) {
+            Entry::Occupied(known) => {
+                let id = *known.get();
+                registry.rows[id.index()] = row;
+                return id;
+            }
+            Entry::Vacant(free) => drop(free.insert(id)),
+        }
+        registry.by_name.entry(name).or_default().push(id);
+        registry.names.push(name);
+        registry.rows.push(row);
         id
     }
 
@@ -354,14 +377,7 @@ impl Making {
                     return self.errors.push(RegistryError::Structural(text));
                 }
                 let (name, overload) = (schema.name, schema.overload);
-                let row = OpRow::new("", OnceLock::from(schema));
-                match self.registry.find(name, overload) {
-                    Some(id) => {
-                        self.registry.rows[id.index()] = row;
-                        id
-                    }
-                    None => self.push(name, overload, row),
-                }
+                self.put(name, overload, OpRow::new("", OnceLock::from(schema)))
             }
         };
         if !self.defined.insert(id) {

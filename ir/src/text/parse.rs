@@ -11,7 +11,7 @@ use super::resolve::{OpName, TextResolver};
 use crate::attr::{Attr, AttrsId, names};
 use crate::diag::{Diagnostic, Fault};
 use crate::edit::{At, Editor};
-use crate::graph::Graph;
+use crate::graph::{Graph, SizeRange};
 use crate::id::{BlockId, NodeId, ValueId};
 use crate::loc::{Source, SourceId};
 use crate::op::{Op, Prim, Registry, scalar_args};
@@ -78,6 +78,13 @@ struct Open {
     /// Nodes that refer to a subgraph, in order of appearance. The first `filled` nodes have their subgraphs.
     waiting: Vec<(NodeId, Prim, u32)>,
     filled: usize,
+}
+
+/// Parses a number of 64 bits with an optional sign.
+fn integer(c: &mut Cursor<'_>) -> Read<i64> {
+    c.skip();
+    let text = c.take_while(|b| b == b'-' || b.is_ascii_digit());
+    text.parse().map_err(|_| c.expected("a number"))
 }
 
 /// Parses the `with … = graph(…)` listings (in preorder) and attaches each graph to the node that refers to it.
@@ -208,6 +215,8 @@ impl<'t> Reader<'t> {
         self.graph.reserve(nodes, operands);
         let root = self.graph.root();
         self.params(c, root)?;
+        self.size_ranges(c)?;
+        c.expect(b':')?;
         // One entry per open block, with the last node parsed in it, which owns the following `blockN`.
         let mut open: Vec<(BlockId, Option<NodeId>)> = vec![(root, None)];
         loop {
@@ -243,6 +252,7 @@ impl<'t> Reader<'t> {
                     c.word();
                     let inner = self.graph.edit().add_block(owner);
                     self.params(c, inner)?;
+                    c.expect(b':')?;
                     open.push((inner, None));
                 }
                 _ => {
@@ -257,7 +267,7 @@ impl<'t> Reader<'t> {
         Ok(Open { graph: self.graph, waiting: self.waiting, filled: 0 })
     }
 
-    /// Parses `(%a : T, %b):` as inputs of `block`.
+    /// Parses `(%a : T, %b)` as inputs of `block`.
     fn params(&mut self, c: &mut Cursor<'t>, block: BlockId) -> Read<()> {
         c.expect(b'(')?;
         if !c.eat(b')') {
@@ -271,7 +281,34 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        c.expect(b':')
+        Ok(())
+    }
+
+    /// Parses ` where SS(-1) in [3, 64], SS(-2) in [0, inf]`, if it follows.
+    fn size_ranges(&mut self, c: &mut Cursor<'t>) -> Read<()> {
+        if !c.eat_word("where") {
+            return Ok(());
+        }
+        loop {
+            if !c.eat_word("SS") {
+                return Err(c.expected("`SS(`"));
+            }
+            c.expect(b'(')?;
+            let symbol = integer(c)?;
+            c.expect(b')')?;
+            if !c.eat_word("in") {
+                return Err(c.expected("`in`"));
+            }
+            c.expect(b'[')?;
+            let min = integer(c)?;
+            c.expect(b',')?;
+            let max = if c.eat_word("inf") { i64::MAX } else { integer(c)? };
+            c.expect(b']')?;
+            self.graph.edit().set_size_range(SizeRange { symbol, min, max });
+            if !c.eat(b',') {
+                return Ok(());
+            }
+        }
     }
 
     /// Parses `(%a, %b)` as outputs of `block`.

@@ -87,7 +87,7 @@ struct PendingSubgraph {
 impl Printer {
     fn new(mut options: PrintOptions) -> Self {
         if options.exact {
-            options.types = Verbosity::Full;
+            options.types = Verbosity::Symbolic;
         }
         Printer { options, out: String::new(), types: HashMap::default(), lines: None }
     }
@@ -119,7 +119,9 @@ impl Printer {
             }
             self.typed(g, v);
         }
-        self.out.push_str("):\n");
+        self.out.push(')');
+        self.size_ranges(g);
+        self.out.push_str(":\n");
         let root = g.root();
         let mut level = 0usize;
         for step in g.walk(root) {
@@ -155,6 +157,18 @@ impl Printer {
         self.values(g, g.outputs());
         self.out.push_str(")\n");
         listings
+    }
+
+    /// Prints ` where SS(-1) in [3, 64], SS(-2) in [0, inf]` if the graph states ranges.
+    fn size_ranges(&mut self, g: &Graph) {
+        for (i, range) in g.size_ranges().enumerate() {
+            self.out.push_str(if i == 0 { " where " } else { ", " });
+            self.out.push_str(&format!("SS({}) in [{}, ", range.symbol, range.min));
+            match range.max {
+                i64::MAX => self.out.push_str("inf]"),
+                max => self.out.push_str(&format!("{max}]")),
+            }
+        }
     }
 
     fn block_header(&mut self, g: &Graph, block: BlockId, level: usize) {

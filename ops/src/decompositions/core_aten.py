@@ -1443,20 +1443,24 @@ def _resized(x: Tensor, n: Optional[int], dim: int) -> Tensor:
     after = [0, 0] * (x.dim() - 1 - dim % x.dim()) + [0, n - length]
     return torch.constant_pad_nd(x, after, 0)
 
+# PyTorch's kernels do not count dimensions from the end.
+def _from_start(x: Tensor, dim: int) -> List[int]:
+    return [dim % x.dim()]
+
 # replaces aten::fft_fft
 def fft_fft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
     x = _resized(self, n, dim)
     if x.is_complex():
-        return torch._fft_c2c(x, [dim], _normalization(norm, True), True)
-    return torch._fft_r2c(x, [dim], _normalization(norm, True), False)
+        return torch._fft_c2c(x, _from_start(x, dim), _normalization(norm, True), True)
+    return torch._fft_r2c(x, _from_start(x, dim), _normalization(norm, True), False)
 
 # replaces aten::fft_ifft
 def fft_ifft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
     x = _resized(self, n, dim)
-    if not x.is_complex():
-        x = torch._to_copy(x, dtype=torch.complex128 if x.dtype == torch.float64 else torch.complex64)
-    return torch._fft_c2c(x, [dim], _normalization(norm, False), False)
+    if x.is_complex():
+        return torch._fft_c2c(x, _from_start(x, dim), _normalization(norm, False), False)
+    return torch._conj(torch._fft_r2c(x, _from_start(x, dim), _normalization(norm, False), False))
 
 # replaces aten::fft_rfft
 def fft_rfft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
-    return torch._fft_r2c(_resized(self, n, dim), [dim], _normalization(norm, True), True)
+    return torch._fft_r2c(_resized(self, n, dim), _from_start(self, dim), _normalization(norm, True), True)

@@ -2,6 +2,8 @@
 
 use crate::pointwise::quotient;
 use crate::support::kernel;
+use flambeau_analysis::ResultShapes;
+use flambeau_analysis::shape::{Fact, Range};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, OpDefExt, Sample, ScalarOp};
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
 use flambeau_tensor::Scalar;
@@ -116,7 +118,13 @@ impl Binary {
             OpDef::overload(self.name, overload).with(Doc(self.doc)).with(effects).with(numbers())
         };
         let mut defs: Vec<OpDef> = MIXED.iter().map(|o| base(o).intrinsic(self.float)).collect();
-        defs.extend(self.int.map(|op| base("int").intrinsic(op)));
+        defs.extend(self.int.map(|op| {
+            let def = base("int").intrinsic(op);
+            match decided(op) {
+                Some(rule) => def.with(rule),
+                None => def,
+            }
+        }));
         let dynamic = || kernel(|cx| self.run(cx));
         defs.extend(self.complex_overloads.iter().map(|o| base(o).with(dynamic())));
         defs.push(base("").with(dynamic()));
@@ -145,6 +153,42 @@ impl Binary {
         cx.ret(value);
         Ok(())
     }
+}
+
+/// The rule of a comparison of integers: the result follows from the ranges of the operands, or from their equality.
+fn decided(op: ScalarOp) -> Option<ResultShapes> {
+    let answer: fn(Range, Range) -> Option<bool> = match op {
+        ScalarOp::ILt => |a, b| is_less(a, b),
+        ScalarOp::ILe => |a, b| Some(!is_less(b, a)?),
+        ScalarOp::IGt => |a, b| is_less(b, a),
+        ScalarOp::IGe => |a, b| Some(!is_less(a, b)?),
+        ScalarOp::IEq => is_equal,
+        ScalarOp::INe => |a, b| Some(!is_equal(a, b)?),
+        _ => return None,
+    };
+    let of_equal = matches!(op, ScalarOp::ILe | ScalarOp::IGe | ScalarOp::IEq);
+    Some(ResultShapes::from(move |cx| {
+        let (a, b) = (cx.int(0)?, cx.int(1)?);
+        if cx.symbols.same(a, b) {
+            return Some(Fact::Bool(of_equal));
+        }
+        answer(cx.symbols.range(a), cx.symbols.range(b)).map(Fact::Bool)
+    }))
+}
+
+/// Whether a number of `a` is less than one of `b`, if that holds for all of them or for none.
+fn is_less(a: Range, b: Range) -> Option<bool> {
+    if a.max < b.min {
+        return Some(true);
+    }
+    (a.min >= b.max).then_some(false)
+}
+
+fn is_equal(a: Range, b: Range) -> Option<bool> {
+    if a.max < b.min || b.max < a.min {
+        return Some(false);
+    }
+    (a.min == a.max && a == b).then_some(true)
 }
 
 /// Converts a number to f64; a complex number loses its imaginary part.

@@ -14,6 +14,7 @@ pub mod differentiable;
 pub mod erase;
 pub mod erase_number_types;
 pub mod fold_channels;
+pub mod fold_facts;
 pub mod functional;
 pub mod fuse;
 pub mod guards;
@@ -49,6 +50,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<cse::Cse>,
     PassEntry::of::<erase::EraseShapes>,
     PassEntry::of::<erase_number_types::EraseNumberTypes>,
+    PassEntry::of::<fold_facts::FoldFacts>,
     PassEntry::of::<functional::CreateFunctionalGraphs>,
     PassEntry::of::<functional::InlineFunctionalGraphs>,
     PassEntry::of::<fuse::Fuse>,

@@ -6,6 +6,7 @@ use super::super::table::Use;
 use super::super::{Res, Stop, refused};
 use super::{Decomposition, Value};
 use flambeau_exec::KernelError;
+use flambeau_export::build::target_of;
 use flambeau_export::fx::Target;
 use flambeau_export::lower::constant;
 use flambeau_export::model::{
@@ -47,7 +48,9 @@ impl Decomposition<'_> {
         let operands = self.cast(op, operands)?;
         let table =
             self.tracer.table.ok_or_else(|| KernelError::internal("a decomposition without a table"))?;
-        let is_replaced = [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, op).is_some());
+        let canonical = table.canonical(op);
+        let is_replaced =
+            [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, canonical).is_some());
         let writes = schema.args.iter().any(|arg| arg.is_write());
         // PyTorch states dtypes in a region of automatic mixed precision that the operators do not have.
         let is_mixed = self.autocast.is_some() && !sized_by_contents(schema, &operands);
@@ -227,6 +230,14 @@ impl Decomposition<'_> {
         Ok(cast)
     }
 
+    /// Returns the target of the operator that the table has in place of one, if its arguments have the same names.
+    fn canonical_target(&self, op: OpId) -> Option<String> {
+        let registry = self.tracer.recorder.registry();
+        let canonical = self.tracer.table?.canonical(op);
+        let names = |op| registry.schema(op).args.iter().map(|arg| arg.name);
+        (canonical != op && names(op).eq(names(canonical))).then(|| target_of(registry.schema(canonical)))
+    }
+
     /// Appends a node as it is. `call` has the operator and its operands, if it has a schema.
     fn keep(&mut self, graph: &GraphModel, node: &NodeModel, call: Option<(OpId, Operands)>) -> Res<()> {
         let mut inputs = Vec::with_capacity(node.inputs.len());
@@ -234,6 +245,7 @@ impl Decomposition<'_> {
             let arg = self.renamed(&input.arg)?;
             inputs.push(NamedArgument { arg, ..input.clone() });
         }
+        let target = call.as_ref().and_then(|(op, _)| self.canonical_target(*op));
         let mut views = None;
         let mut unknown = Vec::new();
         if let Some((op, (operands, symbols))) = call {
@@ -271,7 +283,7 @@ impl Decomposition<'_> {
             unknown.iter().for_each(|value| value.visit_tensors(|tensor| aliases.share(tensor, tensor)));
         }
         self.tracer.recorder.scope().builder.graph.nodes.push(NodeModel {
-            target: node.target.clone(),
+            target: target.unwrap_or_else(|| node.target.clone()),
             inputs,
             outputs,
             metadata: node.metadata.clone(),
