@@ -1,8 +1,10 @@
 //! Kernels compiled for several instruction sets; the set is chosen once per process.
 //!
 //! A [`Multiversioned`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
-//! or AVX-512, and LLVM vectorizes them for those. Floating-point results are the same on every instruction set,
-//! because Rust never contracts a multiplication and an addition by itself.
+//! or AVX-512, and LLVM vectorizes them for those. Floating-point results of such a body are the same bits on every
+//! instruction set, because Rust never contracts a multiplication and an addition by itself. This does not hold for kernels
+//! that are written for the registers of one set ([`InstructionSets::Only`]): matrix products round once per multiplication and
+//! addition where the set has a fused instruction, and select their loops by the width of the registers.
 //!
 //! Each additional instruction set costs code size, which pays only for kernels that compute: [`InstructionSets::of`] makes the
 //! choice by dtype.
