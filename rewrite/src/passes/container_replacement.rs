@@ -1,14 +1,13 @@
-//! Scalar replacement of containers: lists and dictionaries that a block makes and changes are evaluated at compile time.
+//! Scalar replacement of containers: lists and dictionaries that a block constructs and changes are evaluated at compile time.
 //!
 //! A container is replaced if every use of it is an operation of a known kind ([`ContainerOp`]) with constant indices and
-//! keys, an operator that only reads it, or the end of the graph. Then its contents are known at every node: reads become the
-//! elements, writes disappear, and other uses get a container that is constructed there with the contents of that moment. In
-//! contrast to the pass `idioms`, the container may be written, in the block that makes it, and containers may hold others.
-//! Lists that branches return are split into their elements before.
+//! keys, an operator that only reads it, or a return of the graph. Its contents are then known at every node: reads become the
+//! elements, writes are erased, and every other use gets a container that is constructed before it with the contents at that
+//! point. In contrast to the pass `idioms`, a container may be written, in the block that constructs it, and may contain other
+//! containers. Lists that branches return are first split into their elements.
 //!
-//! One walk in program order computes the contents and the edits; it decides nothing about a container that a later use
-//! reveals as unknown, because edits apply only after the walk, to the containers that remain. A container in an unknown one
-//! is unknown itself. O(nodes + constructed elements); both the size of a container and the number of elements that are
+//! One walk in program order computes the contents and the edits. Edits apply after the walk, because a later use may show that
+//! the contents of a container are unknown: its edits are then dropped. A container that an unknown one contains is unknown, too. O(nodes + constructed elements); both the size of a container and the number of elements that are
 //! constructed again are bounded.
 
 use super::branch_lists::split_lists;
