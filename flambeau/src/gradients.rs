@@ -130,7 +130,7 @@ impl Library {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
                     let source = FormulaSource::of_gradient(schema, gradient, false);
-                    let inputs = source.map(|source| inputs_of(&source));
+                    let inputs = source.map(|source| inputs_of(&source, schema));
                     Some(Formula { args: args?, inputs, is_piecewise: gradient.is_piecewise })
                 };
                 Derivative::Formulas(gradients.iter().map(formula).collect::<Option<_>>()?)
@@ -138,7 +138,7 @@ impl Library {
             autodiff::GradientEntry::Body(body) => {
                 let effects = self.registry().effects(op);
                 Derivative::Body {
-                    inputs: inputs_of(&FormulaSource::of_body(schema, body, false)),
+                    inputs: inputs_of(&FormulaSource::of_body(schema, body, false), schema),
                     draws: effects.contains(Effects::RANDOM),
                 }
             }
@@ -346,8 +346,9 @@ impl Derivatives for Library {
 }
 
 /// Converts the inputs of a formula to those of a tape.
-fn inputs_of(source: &FormulaSource) -> Vec<FormulaInput> {
+fn inputs_of(source: &FormulaSource, schema: &FunctionSchema) -> Vec<FormulaInput> {
     let inputs = source.params.iter().map(|named| match named {
+        Named::Grad(i) if schema.returns[*i].ty.list_elem().is_some() => FormulaInput::Grads(*i),
         Named::Grad(i) => FormulaInput::Grad(*i),
         Named::Arg(i) => FormulaInput::Arg(*i),
         Named::Like(i) => FormulaInput::Like(*i),

@@ -47,7 +47,13 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
         text = texts.type_text(hints[field], place) if field in hints else "Tensor"
         default = ""
         if field in cls._field_defaults:
-            default = f" = {texts.literal(cls._field_defaults[field], place)}"
+            value = cls._field_defaults[field]
+            if hasattr(value, "__dlpack__"):
+                raise place.error(
+                    "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory "
+                    "corruption"
+                )
+            default = f" = {texts.literal(value, place)}"
         fields.append(f"    {field} : {text}{default}")
     name = texts.reserve(cls.__name__, cls)
     texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
@@ -96,6 +102,10 @@ def _plain(texts: Texts, cls: type) -> str:
         raise source.place(node).error("the source of the class cannot be found")
     is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
     bases = [base for base in cls.__bases__ if base is not object]
+    if any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__):
+        raise source.place(node).error(
+            f"Class '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
+        )
     if bases and not is_interface:
         raise source.place(node).error(
             f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"

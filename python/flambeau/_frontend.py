@@ -136,6 +136,9 @@ class Edits:
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
 
 
+_NOT_RUN = "This Python function is annotated to be ignored and cannot be run"
+
+
 def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> None:
     """Replaces the body of a function that is marked as unused, and its parameters, which are of any type."""
     last = node.body[-1]
@@ -150,15 +153,26 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> No
     else:
         names = [arg.arg for arg in plain]
     typed = [name if name == "self" else _typed_any(name) for name in names]
+    result = ast.unparse(node.returns) if node.returns is not None else _commented_result(edits.source.lines, node)
     returns = ""
-    if node.returns is not None:
+    if result is not None:
         try:
-            returns = f" -> {rewriter._type(ast.unparse(node.returns), edits.source.place(node))}"
+            returns = f" -> {rewriter._type(result, edits.source.place(node))}"
         except Exception:  # A type that programs do not have.
             returns = ""
-    text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError('Cannot call @unused methods')"
+    text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError({_NOT_RUN!r})"
     start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
     edits.replace_statement(start, end, text)
+
+
+def _commented_result(lines: list[str], node: ast.FunctionDef) -> str | None:
+    """Returns the result type in the comment with the signature of a function (PEP 484)."""
+    for line in lines[node.lineno - 1 : node.body[0].lineno - 1]:
+        found = _TYPE_COMMENT.search(line)
+        signature = _SIGNATURE.fullmatch(found[1].rstrip()) if found is not None else None
+        if signature is not None:
+            return signature[2]
+    return None
 
 
 def _typed_any(parameter: str) -> str:
@@ -245,9 +259,18 @@ class Rewriter(ast.NodeVisitor):
             self.visit(statement)
         self.bound = outer
 
+    def body(self, node: ast.FunctionDef) -> None:
+        """Rewrites the body of a definition without its signature."""
+        outer = self.bound
+        self.comments(node, node.body[0].lineno)
+        self.bound = outer | _bound_names(node)
+        for statement in node.body:
+            self.visit(statement)
+        self.bound = outer
+
     def _default(self, node: ast.expr, value: Any) -> None:
         if not isinstance(node, ast.Constant):
-            self.edits.replace(node, self.texts.literal(value, self.edits.source.place(node)))
+            self.edits.replace(node, self.texts.default(value, self.edits.source.place(node)))
 
     def annotation(self, node: ast.expr) -> None:
         """Replaces an annotation by the text of the type that it denotes."""
@@ -277,11 +300,12 @@ class Rewriter(ast.NodeVisitor):
 
         return self.texts.type_text(forward(expression), place, forward)
 
-    def comments(self, node: ast.FunctionDef) -> None:
-        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables."""
+    def comments(self, node: ast.FunctionDef, first: int = 0) -> None:
+        """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables. Lines before
+        `first` are left."""
         lines = self.edits.source.lines
         last = node.end_lineno or len(lines)
-        for number in range(node.lineno, last + 1):
+        for number in range(max(node.lineno, first), last + 1):
             found = _TYPE_COMMENT.search(lines[number - 1])
             if found is None or found[1].startswith("ignore") or number in self.commented:
                 continue
@@ -349,7 +373,7 @@ class Rewriter(ast.NodeVisitor):
             if isinstance(named, tuple):
                 # A variable with several classes.
                 place = self.edits.source.place(node.args[1])
-                texts = [self.texts.type_text(kind, place) for kind in named]
+                texts = [self.texts.type_text(kind, place) for kind in _flat(named)]
                 self.edits.replace(node.args[1], f"({', '.join(texts)},)")
                 return
             for kind in kinds:
@@ -357,6 +381,57 @@ class Rewriter(ast.NodeVisitor):
                     self.annotation(kind)
             return
         self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        # The compiler omits the branch that only Python takes, which can have what programs do not have.
+        live = self._is_true_in_programs(node.test)
+        self.visit(node.test)
+        for branch, is_dead in ((node.body, live is False), (node.orelse, live is True)):
+            if not is_dead:
+                for statement in branch:
+                    self.visit(statement)
+            elif branch and not (branch is node.orelse and self._is_elif(branch[0])):
+                first, last = branch[0], branch[-1]
+                end = last.end_lineno or first.lineno, last.end_col_offset or 0
+                self.edits.replace_statement((first.lineno, first.col_offset), end, "pass")
+
+    def _is_elif(self, statement: ast.stmt) -> bool:
+        line = self.edits.source.lines[statement.lineno - 1].encode()
+        return line[statement.col_offset :].startswith(b"elif")
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        live = self._is_true_in_programs(node.test)
+        self.visit(node.test)
+        if live is not False:
+            self.visit(node.body)
+        if live is not True:
+            self.visit(node.orelse)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        decisive = isinstance(node.op, ast.Or)
+        for value in node.values:
+            self.visit(value)
+            if self._is_true_in_programs(value) is decisive:
+                return
+
+    def _is_true_in_programs(self, test: ast.expr) -> bool | None:
+        """Returns the truth of a condition on `is_scripting()`, ``None`` for other conditions."""
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            truth = self._is_true_in_programs(test.operand)
+            return None if truth is None else not truth
+        if isinstance(test, ast.BoolOp):
+            truths = [self._is_true_in_programs(value) for value in test.values]
+            decisive = isinstance(test.op, ast.Or)
+            if decisive in truths:
+                return decisive
+            return None if None in truths else not decisive
+        if isinstance(test, ast.Call) and not test.args:
+            callee = self._denoted(test.func)
+            module = getattr(callee, "__module__", None) or ""
+            own = module.startswith(("torch", "flambeau")) or hasattr(callee, "_torch_path")
+            if getattr(callee, "__name__", None) == "is_scripting" and own:
+                return True
+        return None
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -398,15 +473,26 @@ class Rewriter(ast.NodeVisitor):
             path = f"{path}.{names[used]}"
             used += 1
             if found is _MISSING:
+                if path.split(".")[0] not in ("torch", "math"):
+                    raise self.edits.source.place(node).error(f"module '{value.__name__}' object has no attribute {names[used - 1]}")
                 value = _Path(path)
                 break
             value = found
+        if isinstance(value, type) and used < len(names):
+            member = inspect.getattr_static(value, names[used], None)
+            if isinstance(member, staticmethod) and _is_module_class(value):
+                # A class of modules is compiled with its instances; its static methods are functions.
+                value, used = member.__func__, used + 1
         text = self.texts.value_text(value, path, self.edits.source.place(node))
         end = node
         for _ in range(len(names) - used):
             end = end.value
         if text != ast.unparse(end):
             self.edits.replace(end, text)
+
+
+def _is_module_class(cls: type) -> bool:
+    return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in cls.__mro__)
 
 
 class _Path:
@@ -444,6 +530,11 @@ def _chain(node: ast.expr) -> tuple[list[str], ast.expr]:
     return names[::-1], node
 
 
+def _flat(kinds: Any) -> list[Any]:
+    """Returns the classes of nested tuples, as `isinstance` takes them."""
+    return [part for kind in kinds for part in _flat(kind)] if isinstance(kinds, tuple) else [kinds]
+
+
 class Fallback:
     """A use of an object that a program leaves to Python."""
 
@@ -471,6 +562,10 @@ class Texts:
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
+        # Tensors that are defaults of parameters, by name.
+        self.constants: dict[str, _native.Tensor] = {}
+        # The functions of names with several signatures.
+        self.overloads: dict[str, list[str]] = {}
         self.fallbacks: list[Fallback] = []
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
@@ -488,7 +583,9 @@ class Texts:
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(self.texts, self.objects, self._classes, self._of_torch)
+        return _native.compile_texts(
+            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads
+        )
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -552,9 +649,14 @@ class Texts:
 
     def function(self, function: types.FunctionType) -> str:
         """Adds a function, and returns its name in the program."""
+        from ._overloads import function_texts, overloads_of
+
         known = self.known(function)
         if known is not None:
             return known
+        overloads = overloads_of(function)
+        if overloads:
+            return function_texts(self, function, overloads)
         source = Source(function)
         node = source.node
         if not isinstance(node, ast.FunctionDef):
@@ -607,6 +709,20 @@ class Texts:
             return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
             raise place.error(f"{unknown} is no type of programs") from None
+
+    def default(self, value: Any, place: Place) -> str:
+        """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
+        if isinstance(value, _native.Tensor) or not hasattr(value, "__dlpack__"):
+            tensor = value if isinstance(value, _native.Tensor) else None
+        else:
+            tensor = _native.from_dlpack(value.detach() if hasattr(value, "detach") else value)
+        if tensor is None:
+            return self.literal(value, place)
+        known = self.known(value)
+        if known is None:
+            known = self.reserve("default", value)
+            self.constants[known] = tensor
+        return known
 
     def literal(self, value: Any, place: Place) -> str:
         """Returns a constant as an expression."""
@@ -692,6 +808,13 @@ class Texts:
             return self.function(value)
         if isinstance(value, type):
             return self.class_name(value)
+        if hasattr(value, "_wraps_native") and hasattr(value, "original_name"):
+            raise place.error("Cannot call a ScriptModule that is not a submodule of the caller")
+        if hasattr(value, "__dlpack__"):
+            raise place.error(
+                f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a closed over global "
+                "variable? If so, please consider passing it in as an argument or use a local variable instead."
+            )
         if callable(value):
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
         return self.literal(value, place)

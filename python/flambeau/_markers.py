@@ -92,3 +92,10 @@ class Attribute:
     def __init__(self, value: Any, type: Any) -> None:
         self.value = value
         self.type = type
+
+
+def is_attribute(value: Any) -> bool:
+    """Returns whether an object is an :class:`Attribute`, of this package or PyTorch's."""
+    return builtins.isinstance(value, Attribute) or (
+        type(value).__name__ == "Attribute" and type(value).__module__.startswith("torch.jit")
+    )

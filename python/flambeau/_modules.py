@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import enum
 import types
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,8 @@ from . import _native
 from ._annotations import Unknown, type_of_value
 from ._classes import place_of
 from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
-from ._markers import Attribute, kind_of
+from ._markers import is_attribute, kind_of
+from ._overloads import implementation_text, overloads_of
 from .errors import CompileError
 from .jit import ScriptMethod
 
@@ -66,6 +68,8 @@ class Modules:
         self._values: dict[int, dict[str, Any]] = {}
         # Tensors of PyTorch by the identity of the program's.
         self._tensors: dict[int, Any] = {}
+        # Methods that programs call in Python.
+        self.ignored: list[IgnoredMethod] = []
 
     def class_of(self, module: Any) -> str:
         """Adds the class of a module, and returns its name."""
@@ -77,6 +81,7 @@ class Modules:
         name = self._classes.get(key)
         if name is None:
             name = self._classes[key] = self.texts.reserve(type(module).__name__, facts)
+            facts.name = name
             self.texts.texts.append(facts.text(name))
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
@@ -118,8 +123,14 @@ class Modules:
         assert native is not None, "the program has a module"
         if isinstance(module, TorchModule):
             module._adopt(native, origin, self._tensors, {})
-            return module
-        return wrap(native, None if traced else origin, self._tensors)
+            made = module
+        else:
+            made = wrap(native, None if traced else origin, self._tensors)
+        if self.ignored:
+            compiled = {id(origin_of(part)): part for part in made.modules()}
+            for method in self.ignored:
+                method.bind(compiled.get(id(origin_of(method.module)), method.module))
+        return made
 
     @staticmethod
     def _value(value: Any, objects: dict[int, Any], tensors: dict[int, Any]) -> Any:
@@ -131,7 +142,27 @@ class Modules:
                 known = tensors[id(value)] = _native.from_dlpack(value.detach()), value
                 known[0].requires_grad = bool(value.requires_grad)
             return known[0]
+        if type(value) in (list, tuple):
+            return type(value)(Modules._value(part, objects, tensors) for part in value)
+        if type(value) is dict:
+            return {key: Modules._value(part, objects, tensors) for key, part in value.items()}
         return value
+
+
+class IgnoredMethod:
+    """A method that programs call in Python: of the compiled module, whose attributes are those of the program."""
+
+    def __init__(self, function: types.FunctionType, module: Any) -> None:
+        self.function, self.module = function, module
+        self.__name__ = function.__name__
+        self._of: Any = lambda: module
+
+    def bind(self, module: Any) -> None:
+        """Makes the method one of a module, which owns the program and is not kept alive by it."""
+        self._of = weakref.ref(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(self._of(), *args, **kwargs)
 
 
 class _Facts:
@@ -157,8 +188,10 @@ class _Facts:
         self.constants: dict[str, tuple[str, str]] = {}
         self.functions: dict[str, Any] = {}
         self.absent: dict[str, str] = {}
-        # Keeps bound `@ignore` methods alive: objects are known by `id`.
-        self.bound: list[Any] = []
+        # Methods that are marked with `@ignore`.
+        self.bound: dict[str, IgnoredMethod] = {}
+        # The name of the class in the program.
+        self.name = ""
         self._hook_functions: dict[str, Any] = {}
         # Names of the hooks before and behind `forward`.
         self._hooks: dict[str, list[str]] = {}
@@ -178,7 +211,7 @@ class _Facts:
                 if hasattr(value, "__dlpack__"):
                     self._add(name, value, "Tensor")
             return
-        hints = _hints(self.cls)
+        hints = {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         constant_names = set(getattr(self.cls, "__constants__", ()))
         plain = vars(self.origin).get("_plain") or vars(self.origin)
         for name, value in plain.items():
@@ -191,7 +224,7 @@ class _Facts:
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
                 self.functions[name] = value
                 continue
-            if isinstance(value, Attribute) or type(value).__module__.startswith("torch.jit") and hasattr(value, "type"):
+            if is_attribute(value):
                 held: Any = value
                 self._add(name, held.value, self.texts.type_text(held.type, place))
                 continue
@@ -272,12 +305,12 @@ class _Facts:
         cls = self.cls
         if self.modules.traced:
             return []
-        if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
-            return [(place_of(cls).line + 1, place_of(cls).file, self._sequential())]
-        if cls.__module__ == "torch.nn.modules.container":
-            return []
-        wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         done: dict[str, tuple[int, str, str]] = {}
+        if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
+            done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
+        if cls.__module__ == "torch.nn.modules.container":
+            return list(done.values())
+        wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -312,7 +345,14 @@ class _Facts:
                 continue
             if name == "forward" and function.__qualname__ == "_forward_unimplemented":
                 continue
-            done[name] = self._method(function, is_property, wanted)
+            overloads = [] if is_property else overloads_of(function, cls)
+            if overloads:
+                names = [f"{name}__{i}" for i in range(len(overloads))]
+                self.texts.overloads[f"__torch__.{self.name}.{name}"] = [f"__torch__.{self.name}.{n}" for n in names]
+                for unique, overload in zip(names, overloads, strict=True):
+                    done[unique] = self._method(function, False, wanted, (unique, overload))
+                continue
+            done[name] = self._method(function, is_property, wanted, name=name)
         return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
     def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:
@@ -344,18 +384,31 @@ class _Facts:
             found[node.name] = (1 << 30) + node.lineno, "<string>", textwrap.indent(body, "    ")
         return found
 
-    def _method(self, function: types.FunctionType, is_property: bool, wanted: list[str]) -> tuple[int, str, str]:
+    def _method(
+        self,
+        function: types.FunctionType,
+        is_property: bool,
+        wanted: list[str],
+        overload: tuple[str, Any] | None = None,
+        name: str = "",
+    ) -> tuple[int, str, str]:
         source = Source(function)
         node = source.node
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only methods that `def` defines can be compiled")
         edits = Edits(source)
         rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
+        if name and name != node.name:
+            # A method under a second name, such as `forward = _forward`.
+            start = source.lines[node.lineno - 1].encode().find(b"def ", node.col_offset) + 4
+            edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
-        else:
+        elif overload is None:
             rewriter.function(node, function)
         text = edits.text(node.lineno, node.end_lineno or len(source.lines))
+        if overload is not None:
+            text = implementation_text(rewriter, overload[0], function, overload[1])
         line = source.first + node.lineno - 1
         body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
         if is_property:
@@ -383,14 +436,34 @@ class _Facts:
             if static:
                 return self.texts.function(member)  # type: ignore[arg-type]
             if kind_of(function) == "ignore":
-                bound = getattr(self.module, name)
-                self.bound.append(bound)
-                return self.texts.leave(bound, name, place, "it is marked with `@ignore`")
+                known = self.bound.get(name)
+                if known is None:
+                    known = self.bound[name] = IgnoredMethod(function, self.module)
+                    self.modules.ignored.append(known)
+                return self.texts.leave(known, name, place, "it is marked with `@ignore`")
             wanted.append(name)
             return None
         if member is not None:
             return self.texts.literal(member, place) + rest
         return None
+
+
+_TRAVERSALS = {
+    "children": "named_children", "named_children": "named_children", "modules": "named_modules", "named_modules": "named_modules",
+    "named_parameters": "named_parameters", "parameters": "named_parameters", "named_buffers": "named_buffers",
+    "buffers": "named_buffers",
+}  # fmt: skip
+"""Methods of modules that programs iterate over, with those that have the names."""
+
+_NO_LITERAL = (
+    "Expected integer literal for index but got a variable or non-integer. ModuleList/Sequential indexing is only supported with "
+    "integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is not a literal. Enumeration is supported, "
+    "e.g. 'for index, v in enumerate(self): out = v(inp)'"
+)
+
+
+def _tuple_text(parts: list[str]) -> str:
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
 class _MethodRewriter(Rewriter):
@@ -402,7 +475,24 @@ class _MethodRewriter(Rewriter):
 
     def _container(self, node: ast.expr) -> tuple[str, Any] | None:
         """Returns expression and module for ``self.a.b`` that is a container of modules."""
+        found = self._module(node)
+        return found if found is not None and _base_name(found[1]) in (*_LISTS, "ModuleDict") else None
+
+    def _module(self, node: ast.expr) -> tuple[str, Any] | None:
+        """Returns expression and module for ``self.a.b`` that is a module."""
         parts: list[str] = []
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            outer = self._container(node.value)
+            key = node.slice.value
+            if outer is None:
+                return None
+            names = [name for name, _ in self._items(*outer)]
+            try:
+                name = key if isinstance(key, str) else names[key]
+            except (IndexError, TypeError):
+                return None
+            inner = outer[1]._modules.get(name)
+            return None if inner is None else (f'getattr({outer[0]}, "{name}")', inner)
         at = node
         while isinstance(at, ast.Attribute):
             parts.insert(0, at.attr)
@@ -414,9 +504,7 @@ class _MethodRewriter(Rewriter):
         for part in parts:
             module = getattr(module, "_modules", {}).get(part)
             text += f".{part}"
-        if module is None or _base_name(module) not in (*_LISTS, "ModuleDict"):
-            return None
-        return text, module
+        return None if module is None else (text, module)
 
     @staticmethod
     def _items(text: str, module: Any) -> list[tuple[str, str]]:
@@ -426,9 +514,14 @@ class _MethodRewriter(Rewriter):
     def _unrolled(self, node: ast.expr) -> str | None:
         """Returns the tuple of the elements of a container that is iterated over."""
         form = "elements"
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args:
-            if node.func.attr in ("values", "keys", "items", "children"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and not node.args and not node.keywords:
+            if node.func.attr in _TRAVERSALS:
+                return self._traversal(node.func.value, node.func.attr)
+            if node.func.attr in ("values", "keys", "items"):
                 form, node = node.func.attr, node.func.value
+        if isinstance(node, ast.Subscript):
+            part = self._part(node)
+            return None if part is None else _tuple_text([text for _, text in part])
         found = self._container(node)
         if found is None:
             return None
@@ -439,7 +532,34 @@ class _MethodRewriter(Rewriter):
             parts = [f'"{name}"' for name, _ in items]
         else:
             parts = [text for _, text in items]
-        return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+        return _tuple_text(parts)
+
+    def _traversal(self, node: ast.expr, form: str) -> str | None:
+        """Returns the tuple of the modules or tensors that a method such as `named_children` of a module returns."""
+        found = self._module(node)
+        if found is None:
+            return None
+        text, module = found
+        parts = []
+        for path, value in getattr(module, _TRAVERSALS[form])():
+            item = text
+            for name in path.split(".") if path else ():
+                item = f'getattr({item}, "{name}")'
+            parts.append(f'("{path}", {item})' if form.startswith("named_") else item)
+        return _tuple_text(parts)
+
+    def _part(self, node: ast.Subscript) -> list[tuple[str, str]] | None:
+        """Returns the elements of a slice of a container with constant bounds."""
+        found = self._container(node.value)
+        if found is None or not isinstance(node.slice, ast.Slice):
+            return None
+        bounds = []
+        for bound in (node.slice.lower, node.slice.upper, node.slice.step):
+            try:
+                bounds.append(None if bound is None else ast.literal_eval(bound))
+            except ValueError:
+                raise self.edits.source.place(node).error(_NO_LITERAL) from None
+        return self._items(*found)[slice(*bounds)]
 
     def _iterated(self, node: ast.expr) -> None:
         text = self._unrolled(node)
@@ -465,19 +585,28 @@ class _MethodRewriter(Rewriter):
     def visit_Subscript(self, node: ast.Subscript) -> None:
         found = self._container(node.value)
         index = node.slice
+        if found is not None and isinstance(index, ast.Slice):
+            self.edits.replace(node, _tuple_text([text for _, text in self._part(node) or ()]))
+            return
         if found is not None:
+            place = self.edits.source.place(node)
             try:
                 key = ast.literal_eval(index)
             except ValueError:
-                raise self.edits.source.place(node).error("a module of a list needs a constant index") from None
+                raise place.error(_NO_LITERAL) from None
             items = self._items(*found)
             texts = dict(items) if isinstance(key, str) else [text for _, text in items]
             try:
                 self.edits.replace(node, texts[key])
-            except (KeyError, IndexError):
-                raise self.edits.source.place(node).error(f"the container has no module {key!r}") from None
+            except KeyError:
+                raise place.error(f"Key Error, {key}") from None
+            except IndexError:
+                raise place.error(f"Index {key} out of range of length {len(items)}") from None
             return
         self.generic_visit(node)
+
+    def visit_Starred(self, node: ast.Starred) -> None:
+        self._iterated(node.value)
 
     def visit_Call(self, node: ast.Call) -> None:
         names = ast.unparse(node.func).split(".") if isinstance(node.func, ast.Attribute) else []

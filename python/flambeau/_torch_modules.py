@@ -20,6 +20,7 @@ import torch
 
 from . import _native, _ops
 from ._torch_autograd import call, own
+from ._markers import is_attribute
 from .jit import ScriptFunction, ScriptModule
 
 _Module = torch.nn.Module
@@ -75,9 +76,11 @@ def _has_own(value: Any) -> bool:
 class Method(ScriptFunction):
     """A method of a module."""
 
-    def __init__(self, function: _native.Function, owner: TorchModule) -> None:
+    def __init__(self, function: _native.Function, owner: TorchModule, name: str) -> None:
         super().__init__(function)
         self._owner = owner
+        origin = owner.__dict__.get("_origin")
+        self.__doc__ = getattr(getattr(type(origin), name, None), "__doc__", None)
 
     @property
     def owner(self) -> TorchModule:
@@ -129,8 +132,11 @@ class TorchModule(_Module, ScriptModule):
             # A method that is defined later compiles the module again, with these attributes.
             state.setdefault("_plain", {}).update(plain)
         state["_kinds"], state["_origin"], state["_cells"], state["_functions"] = kinds, origin, {}, {}
-        state["_parameters"] = _Tensors(self, [name for name, (kind, _) in kinds.items() if kind == "parameter"])
-        state["_buffers"] = _Tensors(self, [name for name, (kind, _) in kinds.items() if kind == "buffer"])
+        for held, own_kind in (("_parameters", "parameter"), ("_buffers", "buffer")):
+            # Registered names without a tensor, such as the bias of a layer without one, are plain attributes of the program.
+            empty = {n for n, value in getattr(origin, held, {}).items() if value is None}
+            names = [name for name, (kind, _) in kinds.items() if kind == own_kind or name in empty]
+            state[held] = _Tensors(self, names)
         state["_native"] = native
         if origin is not None:
             state["_non_persistent_buffers_set"] = set(origin._non_persistent_buffers_set)
@@ -217,7 +223,7 @@ class TorchModule(_Module, ScriptModule):
         return self._method("forward")
 
     def _wrap_function(self, function: _native.Function) -> ScriptFunction:
-        return Method(function, self)
+        return Method(function, self, function.name.rpartition(".")[2])
 
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
@@ -253,6 +259,10 @@ class TorchModule(_Module, ScriptModule):
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
+        if is_attribute(value):
+            # The class keeps the annotation, the instance the value.
+            state.setdefault("_flambeau_types", {})[name] = value.type
+            value = value.value
         if "_native" not in state or name.startswith("_") and name not in state["_kinds"]:
             _Module.__setattr__(self, name, value)
         elif name in state["_modules"] and isinstance(value, TorchModule):

@@ -41,8 +41,8 @@ class RuntimeError(Error, builtins.RuntimeError):
     """A running program raised an exception. The text has the traceback within the program."""
 
 
-class MisuseError(Error, TypeError):
-    """A call violates the contract of the called function."""
+class MisuseError(Error, builtins.RuntimeError, TypeError):
+    """A call violates the contract of the called function. In PyTorch such errors are ``RuntimeError``, in Python ``TypeError``."""
 
 
 class LimitError(Error, builtins.RuntimeError):

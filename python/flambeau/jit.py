@@ -390,11 +390,12 @@ def _module_of(program: _native.Program) -> ScriptModule:
 
 
 def script(definition: Any = None, *, fallback: bool = False) -> Any:
-    """Compiles a function, a class or a module.
+    """Compiles a function, a class or a module, or makes a list or dictionary one that programs share with Python.
 
     A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
     class is compiled with the functions that use it; it is returned as it is. Functions, methods and classes that are reached
-    are compiled as well.
+    are compiled as well. A list becomes a ``ScriptList``, a dictionary a ``ScriptDict``: copies that calls take without copying
+    again, so that both sides see changes.
 
     With ``fallback`` what cannot be compiled but can be called is left to Python: members and calls of such objects are
     evaluated in Python while the program runs, and an annotation converts the results. ``fallbacks()`` lists them.
@@ -409,6 +410,10 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         return lambda given: script(given, fallback=fallback)
     if builtins.isinstance(definition, (ScriptFunction, ScriptModule)):
         return definition
+    if builtins.isinstance(definition, (list, dict)):
+        from ._containers import ScriptDict, ScriptList
+
+        return ScriptList(definition) if builtins.isinstance(definition, list) else ScriptDict(definition)
     texts = Texts(fallback)
     if builtins.isinstance(definition, types.FunctionType):
         return _compiled(definition, texts)
@@ -533,7 +538,11 @@ def is_tracing() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Classes of traces, which few programs use."""
+    """What few programs use."""
+    if name in ("_overload", "_overload_method"):
+        from ._overloads import overload
+
+        return overload
     if name in ("TracerWarning", "TracingCheckError"):
         from . import _trace
 

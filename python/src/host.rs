@@ -17,7 +17,7 @@ use pyo3::exceptions::PyNameError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::values::{Call, Failure, PyHost};
+use crate::values::{Call, Failure, Library, PyHost};
 
 /// Objects of Python by the names that a program gives them.
 pub(crate) type Objects = BTreeMap<String, Py<PyAny>>;
@@ -77,13 +77,14 @@ impl Hosted {
         Hosted { program, ..self.clone() }
     }
 
-    /// Lets a run call Python. Returns `None` for a program that does not.
-    pub(crate) fn serve(&self, host: &mut Host) -> Option<Raised> {
+    /// Lets a run call Python, with tensors of the library that the call's arguments are of. Returns `None` for a program that
+    /// does not call Python.
+    pub(crate) fn serve(&self, host: &mut Host, library: Option<Library>) -> Option<Raised> {
         if self.objects.is_empty() {
             return None;
         }
         let raised = Raised::default();
-        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised) });
+        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised), library });
         Some(raised)
     }
 
@@ -105,11 +106,12 @@ impl Hosted {
 struct Calls {
     program: Hosted,
     raised: Raised,
+    library: Option<Library>,
 }
 
 impl Calls {
     fn run<'py>(&self, py: Python<'py>, op: &HostOp, args: &[IValue]) -> PyResult<Bound<'py, PyAny>> {
-        let call = Call::of(py, &self.program);
+        let call = Call::of(py, &self.program).in_library(self.library);
         let args: PyResult<Vec<_>> = args.iter().map(|arg| call.result(arg, &self.program, 0)).collect();
         let args = args?;
         let (callee, args, words) = match (op, args.as_slice()) {

@@ -3,6 +3,7 @@
 //! This crate converts: values, errors, tensors. Everything else of the package `flambeau` is Python (`flambeau/`), over the
 //! classes and functions here, or the compiler's own.
 
+mod containers;
 mod dlpack;
 mod errors;
 #[cfg(feature = "fuzz")]
@@ -24,6 +25,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<program::PyFunction>()?;
     module.add_class::<program::ScriptObject>()?;
     module.add_class::<program::PyExported>()?;
+    module.add_class::<containers::Container>()?;
     module.add_class::<trace::PyRecorder>()?;
     module.add_class::<trace::PyTracedValue>()?;
     module.add_class::<graph::PyGraph>()?;

@@ -4,7 +4,7 @@
 //! `sys.stdout`, so that notebooks and tests see it.
 
 use std::cell::Cell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
 use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
-use pyo3::exceptions::PyAttributeError;
+use pyo3::exceptions::{PyAttributeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -26,7 +26,7 @@ use crate::errors::{misuse, raise};
 use crate::graph::PyGraph;
 use crate::host::{Classes, Hosted, Objects, with_cause};
 use crate::tensor::PyTensor;
-use crate::values::{Call, or_raise};
+use crate::values::{Call, is_torch_imported, or_raise};
 
 thread_local! {
     /// Whether calls of this thread record gradients.
@@ -44,6 +44,7 @@ pub(crate) fn host(session: &Session) -> Host {
     let mut host = session.host();
     host.set_grad_enabled(GRAD_ENABLED.get());
     host.set_stdout(SysStdout);
+    host.set_warn(warn);
     host.set_rng(generator().clone());
     host
 }
@@ -64,6 +65,18 @@ pub(crate) fn manual_seed(seed: u64) {
 #[pyfunction]
 pub(crate) fn set_grad_enabled(enabled: bool) -> bool {
     GRAD_ENABLED.replace(enabled)
+}
+
+/// Emits a warning of a program as one of Python, at the line of the caller.
+fn warn(message: &str) {
+    let emit = |py: Python<'_>| -> PyResult<()> {
+        let category = py.get_type::<PyUserWarning>();
+        py.import("warnings")?.getattr("warn")?.call1((message, category, 2)).map(|_| ())
+    };
+    // A warning that is turned into an exception cannot end the run: the receiver of warnings has no result.
+    if let Err(error) = Python::attach(emit) {
+        Python::attach(|py| error.write_unraisable(py, None));
+    }
 }
 
 /// Python's `sys.stdout`.
@@ -192,9 +205,10 @@ impl PyFunction {
         self.entry.name()
     }
 
+    /// The signature, with the last part of the name.
     #[getter]
     fn schema(&self) -> String {
-        self.entry.schema().to_string()
+        self.declaration()
     }
 
     /// Names, types and defaults of the parameters.
@@ -234,28 +248,33 @@ impl PyFunction {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
         let params = self.entry.params();
+        if args.len() > params.len() {
+            return Err(self.too_many(py, args.len()));
+        }
         let mut values = Vec::with_capacity(args.len());
-        for (i, arg) in args.iter_borrowed().enumerate() {
-            match params.get(i) {
-                Some(param) => values.push(call.argument(&arg, param)?),
-                None => return Err(self.too_many(py, args.len())),
-            }
+        for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
+            values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
         }
         let mut named: Vec<(String, IValue)> = Vec::new();
         for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
             let name: String = name.extract()?;
-            let value = match params.iter().find(|p| p.name.as_str() == name) {
-                Some(param) => call.argument(&arg, param)?,
-                // The call reports that there is no such parameter.
-                None => IValue::None,
+            let Some(i) = params.iter().position(|p| p.name.as_str() == name) else {
+                continue;
             };
-            named.push((name, value));
+            if i < args.len() {
+                return Err(self.given_twice(py, &name));
+            }
+            named.push((name, call.argument_or(&arg, &params[i], |found| self.mismatch(i, &arg, found))?));
+        }
+        if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
+            self.check_names(py, args.len(), kwargs)?;
         }
         let session = session(py)?;
+        let library = call.library();
         let result = py.detach(|| {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
-            let raised = self.program.serve(&mut host);
+            let raised = self.program.serve(&mut host, library);
             (self.entry.call_on(&values, &named, &mut host), raised)
         });
         let (result, raised) = result;
@@ -279,10 +298,79 @@ impl PyFunction {
         self.entry.optimized("inline")
     }
 
+    /// The last part of the name.
+    fn short_name(&self) -> &str {
+        let name = self.entry.name();
+        name.rsplit_once('.').map_or(name, |(_, last)| last)
+    }
+
+    /// The signature as PyTorch writes it in messages.
+    fn declaration(&self) -> String {
+        let mut schema = self.entry.schema().clone();
+        let name = schema.name.as_str();
+        schema.name = Symbol::new(name.rsplit_once('.').map_or(name, |(_, last)| last));
+        schema.to_string()
+    }
+
+    /// The number of parameters before those that a call passes: `self` of a method.
+    fn receivers(&self) -> usize {
+        self.entry.schema().args.len() - self.entry.params().len()
+    }
+
+    #[cold]
+    fn mismatch(&self, position: usize, value: &Bound<'_, PyAny>, found: &str) -> String {
+        let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
+        let shown: String = shown.chars().take(100).collect();
+        let param = &self.entry.params()[position];
+        format!(
+            "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {}\nValue: \
+             {shown}\nDeclaration: {}",
+            self.short_name(),
+            param.ty.annotation(),
+            param.name,
+            position + self.receivers(),
+            self.declaration()
+        )
+    }
+
+    /// Checks that every argument by name has a parameter and every parameter an argument or a default.
+    #[cold]
+    fn check_names(&self, py: Python<'_>, given: usize, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let params = self.entry.params();
+        for param in params.iter().skip(given).filter(|param| param.default.is_none()) {
+            let name = param.name.as_str();
+            if !kwargs.map_or(Ok(false), |kwargs| kwargs.contains(name))? {
+                let (function, all) = (self.short_name(), self.declaration());
+                let text = format!("{function}() is missing value for argument '{name}'. Declaration: {all}");
+                return Err(misuse(py, text));
+            }
+        }
+        for (name, _) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            if !params.iter().any(|param| param.name.as_str() == name) {
+                let (function, all) = (self.short_name(), self.declaration());
+                let text =
+                    format!("Unknown keyword argument '{name}' for operator '{function}'. Schema: {all}");
+                return Err(misuse(py, text));
+            }
+        }
+        Ok(())
+    }
+
     #[cold]
     fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
-        let (name, takes) = (self.entry.name(), self.entry.params().len());
-        misuse(py, format!("{name} takes {takes} arguments but {given} were given"))
+        let (name, all, hidden) = (self.short_name(), self.declaration(), self.receivers());
+        let (takes, given) = (self.entry.params().len() + hidden, given + hidden);
+        let text = format!("{name}() expected at most {takes} argument(s) but received {given} argument(s)");
+        misuse(py, format!("{text}. Declaration: {all}"))
+    }
+
+    #[cold]
+    fn given_twice(&self, py: Python<'_>, name: &str) -> PyErr {
+        let all = self.declaration();
+        let text =
+            format!("Argument '{name}' specified both as positional and keyword argument. Schema: {all}");
+        misuse(py, text)
     }
 }
 
@@ -446,18 +534,42 @@ pub(crate) fn compile(py: Python<'_>, text: &str, name: &str) -> PyResult<PyProg
     or_raise(py, py.detach(|| session.compile_source(text, name))).map(|program| PyProgram(program.into()))
 }
 
-/// Resolves the names of objects that are left to Python.
-struct HostNames(BTreeSet<String>);
+/// Returns a program without functions and classes, in whose terms values are converted that no program has.
+pub(crate) fn empty_program(py: Python<'_>) -> PyResult<Hosted> {
+    static EMPTY: PyOnceLock<Program> = PyOnceLock::new();
+    let session = session(py)?;
+    let empty = EMPTY.get_or_try_init(py, || or_raise(py, session.compile_source("", "<values>")))?;
+    let mut hosted = Hosted::from(empty.clone());
+    hosted.of_torch = is_torch_imported(py)?;
+    Ok(hosted)
+}
 
-impl Resolver for HostNames {
+/// The names of a program that its texts do not define.
+struct Names {
+    /// Objects that are left to Python.
+    objects: BTreeSet<String>,
+    /// Values that have no literal: tensors that are defaults of parameters.
+    constants: BTreeMap<String, IValue>,
+    /// Functions and methods with several signatures, by qualified name.
+    overloads: BTreeMap<String, Vec<String>>,
+}
+
+impl Resolver for Names {
     fn value(&self, name: &str) -> Option<Sugar> {
-        self.0.contains(name).then(|| host_object(name))
+        if let Some(functions) = self.overloads.get(name) {
+            return Some(Sugar::Overloads(functions.iter().map(|function| Symbol::new(function)).collect()));
+        }
+        if let Some(constant) = self.constants.get(name) {
+            return Some(Sugar::Constant(constant.clone()));
+        }
+        self.objects.contains(name).then(|| host_object(name))
     }
 }
 
 /// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
 /// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
-/// calls without tensors are tensors of PyTorch if `of_torch`.
+/// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
+/// with several signatures.
 #[pyfunction]
 pub(crate) fn compile_texts(
     py: Python<'_>,
@@ -465,11 +577,15 @@ pub(crate) fn compile_texts(
     objects: Objects,
     classes: Classes,
     of_torch: bool,
+    constants: BTreeMap<String, PyRef<'_, PyTensor>>,
+    overloads: BTreeMap<String, Vec<String>>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
-    let names = HostNames(objects.keys().cloned().collect());
+    let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
+    let constants = constants.into_iter().map(tensor).collect();
+    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads };
     let compiled = py.detach(|| session.compile_sources(&sources, &names));
     Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects, classes, of_torch)))
 }
@@ -509,14 +625,21 @@ pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyPro
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
     let session = with_extra_files(session(py)?);
-    or_raise(py, py.detach(|| session.load_archive(path))).map(|program| PyProgram(program.into()))
+    loaded(py, or_raise(py, py.detach(|| session.load_archive(path)))?)
 }
 
 /// Loads an archive from its bytes, with its extra files.
 #[pyfunction]
 pub(crate) fn load_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgram> {
     let session = with_extra_files(session(py)?);
-    or_raise(py, py.detach(|| session.load_archive_bytes(bytes))).map(|program| PyProgram(program.into()))
+    loaded(py, or_raise(py, py.detach(|| session.load_archive_bytes(bytes)))?)
+}
+
+/// Wraps a loaded program: where PyTorch is imported, its modules are modules of PyTorch and return its tensors.
+fn loaded(py: Python<'_>, program: Program) -> PyResult<PyProgram> {
+    let mut hosted = Hosted::from(program);
+    hosted.of_torch = is_torch_imported(py)?;
+    Ok(PyProgram(hosted))
 }
 
 fn with_extra_files(session: &Session) -> Session {

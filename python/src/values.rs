@@ -9,7 +9,7 @@
 
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Tuple};
+use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
 use flambeau::{Error, IValue};
@@ -20,6 +20,7 @@ use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple, PyType,
 };
 
+use crate::containers::Container;
 use crate::dlpack;
 use crate::errors::{misuse, raise};
 use crate::host::Hosted;
@@ -32,7 +33,7 @@ const MAX_DEPTH: usize = 200;
 
 /// The library whose tensors a call takes and returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Library {
+pub(crate) enum Library {
     Own,
     Torch,
     Numpy,
@@ -96,9 +97,19 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     /// Returns results as tensors of this package.
-    pub(crate) fn in_own_tensors(mut self) -> Call<'a, 'py> {
-        self.library = Some(Library::Own);
+    pub(crate) fn in_own_tensors(self) -> Call<'a, 'py> {
+        self.in_library(Some(Library::Own))
+    }
+
+    /// Returns results as tensors of a library.
+    pub(crate) fn in_library(mut self, library: Option<Library>) -> Call<'a, 'py> {
+        self.library = library;
         self
+    }
+
+    /// Returns the library of the first tensor among the arguments.
+    pub(crate) fn library(&self) -> Option<Library> {
+        self.library
     }
 
     /// Converts an argument under the type of its parameter.
@@ -106,12 +117,27 @@ impl<'a, 'py> Call<'a, 'py> {
     /// # Errors
     /// Returns an exception that names the parameter.
     pub(crate) fn argument(&mut self, object: &Bound<'py, PyAny>, param: &Argument) -> PyResult<IValue> {
+        self.argument_or(object, param, |found| {
+            format!("argument `{}` must be of type {} but is of type {found}", param.name, param.ty)
+        })
+    }
+
+    /// Converts an argument; `text` makes the message from the name of the type of an object that does not fit.
+    ///
+    /// # Errors
+    /// Returns an exception with the message.
+    pub(crate) fn argument_or(
+        &mut self,
+        object: &Bound<'py, PyAny>,
+        param: &Argument,
+        text: impl FnOnce(&str) -> String,
+    ) -> PyResult<IValue> {
         self.value(object, param.ty, 0).map_err(|failure| match failure {
             Failure::Raised(error) => error,
             Failure::Type => {
-                let (name, ty, found) = (&param.name, param.ty, object.get_type());
+                let found = object.get_type();
                 let found = found.name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-                misuse(self.py, format!("argument `{name}` must be of type {ty} but is of type {found}"))
+                misuse(self.py, text(&found))
             }
         })
     }
@@ -153,6 +179,9 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),
             TypeKind::Optional(inner) => self.value(object, *inner, depth + 1),
+            TypeKind::List(_) | TypeKind::Dict(..) if let Some(shared) = shared(object)? => {
+                if shared.fits(ty) { Ok(shared) } else { Err(Failure::Type) }
+            }
             TypeKind::List(elem) => {
                 let items = self.items(object, |_| *elem, depth)?;
                 Ok(IValue::List(List::from_values(*elem, items)))
@@ -261,6 +290,9 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 
     fn text(&self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(IValue::Str(Str::concat(bytes.as_bytes(), &[])));
+        }
         let text = object.cast::<PyString>().map_err(|_| Failure::Type)?;
         Ok(IValue::str(&text.to_str().map_err(Failure::Raised)?))
     }
@@ -312,6 +344,9 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         if let Some(object) = self.object(object, depth)? {
             return Ok(IValue::Object(object));
+        }
+        if let Some(shared) = shared(object)? {
+            return Ok(shared);
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
             let items: Result<Vec<_>, _> = tuple.iter().map(|item| self.inferred(&item, depth + 1)).collect();
@@ -485,6 +520,15 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 }
 
+/// Returns the list or dictionary that an object of `flambeau.jit` shares with programs.
+fn shared(object: &Bound<'_, PyAny>) -> PyResult<Option<IValue>> {
+    if object.is_exact_instance_of::<PyList>() || object.is_exact_instance_of::<PyDict>() {
+        return Ok(None);
+    }
+    let native = wrapped(object)?;
+    Ok(native.and_then(|native| native.cast::<Container>().ok().map(|own| own.get().value())))
+}
+
 /// Returns the object of a program that an object of `flambeau.jit` stands for.
 fn wrapped<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let ty = object.get_type();
@@ -582,6 +626,11 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
+}
+
+/// Returns whether the program imported PyTorch.
+pub(crate) fn is_torch_imported(py: Python<'_>) -> PyResult<bool> {
+    torch(py).map(|torch| torch.is_some())
 }
 
 /// Returns a tensor of PyTorch over the memory of a tensor, or over a copy if PyTorch cannot have the memory.

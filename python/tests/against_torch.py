@@ -67,10 +67,21 @@ def replace() -> None:
     """Replaces the functions and classes of `torch.jit`."""
     import torch
     from torch.testing import FileCheck
-    from torch.testing._internal import jit_utils
+    from torch.testing._internal import common_jit, jit_utils
 
     import flambeau
     from flambeau import jit
+
+    # Test utilities of PyTorch let a call state that it runs twice, the second time with the profile of the first.
+    call_function = jit.ScriptFunction.__call__
+
+    @functools.wraps(call_function)
+    def call_twice(self: Any, *args: Any, profile_and_replay: bool = False, **kwargs: Any) -> Any:
+        if profile_and_replay:
+            call_function(self, *args, **kwargs)
+        return call_function(self, *args, **kwargs)
+
+    jit.ScriptFunction.__call__ = call_twice
 
     def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
         return jit.script(obj)
@@ -128,7 +139,14 @@ def replace() -> None:
     ) -> None:
         self.assertEqual(sum(node.kind == kind for node in graph.nodes(nested=True)), num_kind_nodes, str(graph))
 
-    # In PyTorch, nodes have methods where ours have properties.
+    def check_output_types(self: Any, func: Any, ref_outputs: Any, args: Any, kwargs: Any) -> None:
+        outputs = func.last_graph.outputs()
+        self.assertEqual(len(outputs), 1)
+        declared = torch._C.parse_schema(f"f() -> ({outputs[0].type})").returns[0].type
+        torch._C._jit_assert_is_instance(ref_outputs, declared)
+
+    # In PyTorch, nodes and values have methods where ours have properties.
+    common_jit.check_output_types = check_output_types
     jit_utils.JitTestCase.assertGraphContains = contains
     jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
 

@@ -53,11 +53,11 @@ def test_named_tuples_come_back_with_names():
 
 def test_wrong_arguments_name_the_parameter():
     u = unit("def f(count: int):\n    return count\n")
-    with pytest.raises(flambeau.MisuseError, match="argument `count` must be of type int but is of type str"):
+    with pytest.raises(flambeau.MisuseError, match="Expected a value of type 'int' for argument 'count' but instead found type 'str'"):
         u.f("a")
-    with pytest.raises(flambeau.MisuseError, match="takes 1 arguments but 2 were given"):
+    with pytest.raises(flambeau.MisuseError, match=r"f\(\) expected at most 1 argument\(s\) but received 2"):
         u.f(1, 2)
-    with pytest.raises(flambeau.MisuseError, match="no parameter `cuont`.*count"):
+    with pytest.raises(flambeau.MisuseError, match="is missing value for argument 'count'"):
         u.f(cuont=1)
     with pytest.raises(flambeau.MisuseError, match="does not fit into 64 bits"):
         u.f(2**63)

@@ -341,7 +341,7 @@ def test_unused_functions_and_types_in_comments():
         return made[0].first(made).a
 
     assert f(3) == 3
-    with pytest.raises(flambeau.RuntimeError, match="interpreter[^$]*Cannot call @unused"):
+    with pytest.raises(flambeau.RuntimeError, match="interpreter[^$]*annotated to be ignored"):
         f(4)
 
 

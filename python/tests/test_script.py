@@ -209,7 +209,7 @@ def test_markers():
         return slow(x)
 
     assert f(1) == 1
-    with pytest.raises(flambeau.RuntimeError, match="unused"):
+    with pytest.raises(flambeau.RuntimeError, match="annotated to be ignored and cannot be run"):
         f(-1)
 
 

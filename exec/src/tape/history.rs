@@ -156,11 +156,23 @@ impl OpCall {
             }
             FormulaInput::Result(i) if recorded => self.connected_result(node, i, &saved.results[i]),
             FormulaInput::Result(i) => saved.results[i].clone(),
-            FormulaInput::Grad(i) => IValue::Tensor(match grads.get(i) {
-                Some(Some(grad)) => grad.clone(),
-                _ => self.outputs[i].zeros()?,
-            }),
+            FormulaInput::Grad(i) => IValue::Tensor(self.gradient(i, grads)?),
+            FormulaInput::Grads(i) => {
+                let end = self.result_outputs.get(i + 1).copied().unwrap_or(self.outputs.len());
+                let of_list = self.result_outputs.get(i).copied().unwrap_or(0)..end;
+                let found: Result<Vec<Tensor>, KernelError> =
+                    of_list.map(|output| self.gradient(output, grads)).collect();
+                IValue::List(List::from_tensors(found?))
+            }
         })
+    }
+
+    /// Returns the gradient of an output; zeros if it received none.
+    fn gradient(&self, output: usize, grads: &[Option<Tensor>]) -> Result<Tensor, KernelError> {
+        match grads.get(output) {
+            Some(Some(grad)) => Ok(grad.clone()),
+            _ => self.outputs[output].zeros(),
+        }
     }
 
     fn connected_arg(&self, node: &Arc<Node>, arg: usize, value: &IValue) -> IValue {

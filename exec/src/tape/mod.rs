@@ -97,6 +97,8 @@ impl Facet for ViewRecord {
 pub enum FormulaInput {
     /// The gradient of a result; zeros if the result received none.
     Grad(usize),
+    /// The gradients of the elements of a result that is a list of tensors; zeros for those that received none.
+    Grads(usize),
     /// An argument as it was before the call.
     Arg(usize),
     /// Zeros of an argument's sizes and dtype.

@@ -456,7 +456,7 @@ fn constant_results(tape: &Tape, op: OpId, derivative: Option<&Derivative>, resu
     };
     let mut constant = vec![true; results];
     for input in formulas.iter().flat_map(|formula| formula.inputs.iter().flatten()) {
-        if let FormulaInput::Grad(i) = input {
+        if let FormulaInput::Grad(i) | FormulaInput::Grads(i) = input {
             constant[*i] = false;
         }
     }

@@ -268,7 +268,7 @@ impl<'a> Cx<'a> {
                 Some(self.call_method(span, value, getter, CallArgs::default()).await?)
             }
             Some(Found::Static(function)) => Some(Sugar::Function(function)),
-            None => None,
+            None => self.overloaded_methods(ty, symbol).map(|_| Sugar::Method(value, symbol)),
         })
     }
 

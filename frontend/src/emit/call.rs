@@ -88,6 +88,10 @@ impl<'a> Cx<'a> {
                 let name = self.flagged(span, name, &args)?;
                 self.call_function(span, name, &args).await.map(Sugar::Value)
             }
+            Sugar::Overloads(functions) => {
+                let chosen = self.select_function(span, &functions, &args).await?;
+                self.call_function(span, chosen, &args).await.map(Sugar::Value)
+            }
             Sugar::Method(object, name) => self.call_method(span, object, name, args).await,
             Sugar::Class(ty) => self.construct(span, ty, args).await.map(Sugar::Value),
             Sugar::NamedTuple(ty) => self.named_tuple(span, ty, &args).map(Sugar::Value),
@@ -254,6 +258,25 @@ impl<'a> Cx<'a> {
         self.call_compiled(span, name, &schema, args)
     }
 
+    /// Returns the first of several functions whose parameters the arguments fit: without conversions if there is one.
+    async fn select_function(&self, span: Span, functions: &[Symbol], args: &CallArgs) -> Res<Symbol> {
+        let mut schemas = Vec::with_capacity(functions.len());
+        for &function in functions {
+            schemas.push(self.function_schema(span, function).await?);
+        }
+        let schemas: Vec<&FunctionSchema> = schemas.iter().map(|schema| &**schema).collect();
+        let name = functions.first().map_or(Symbol::EMPTY, |first| *first);
+        self.match_functions(span, name, &schemas, args).map(|chosen| functions[chosen])
+    }
+
+    /// Returns the functions that implement a method which the resolver states to have several signatures.
+    pub(crate) fn overloaded_methods(&self, ty: Type, name: Symbol) -> Option<Rc<[Symbol]>> {
+        match self.session.resolver().value(&format!("{}.{name}", ty.annotation())) {
+            Some(Sugar::Overloads(functions)) => Some(functions),
+            _ => None,
+        }
+    }
+
     /// Calls a function with a known schema.
     pub(crate) fn call_compiled(
         &self,
@@ -298,11 +321,12 @@ impl<'a> Cx<'a> {
         &self,
         span: Span,
         object: ValueId,
-        name: Symbol,
+        mut name: Symbol,
         mut args: CallArgs,
     ) -> Res<Sugar> {
         let ty = self.ty(object);
         self.complete(ty)?;
+        args.positional.insert(0, self.given(object));
         let schema = if let TypeKind::Interface(_) = ty.kind() {
             match flambeau_ir::types::ClassEnv::method(self.session, ty, name) {
                 Some(schema) => Rc::new((*schema).clone()),
@@ -311,9 +335,15 @@ impl<'a> Cx<'a> {
         } else {
             let function =
                 self.session.with_unit(|u| u.class(ty).and_then(|c| c.methods.get(&name).copied()));
-            match function {
-                Some(function) => self.function_schema(span, function).await?,
-                None => {
+            let overloads = if function.is_none() { self.overloaded_methods(ty, name) } else { None };
+            match (function, overloads) {
+                (Some(function), _) => self.function_schema(span, function).await?,
+                (None, Some(functions)) => {
+                    let chosen = self.select_function(span, &functions, &args).await?;
+                    name = Symbol::new(last_part(chosen));
+                    self.function_schema(span, chosen).await?
+                }
+                (None, None) => {
                     return self.fail(
                         span,
                         format!(
@@ -324,7 +354,6 @@ impl<'a> Cx<'a> {
                 }
             }
         };
-        args.positional.insert(0, self.given(object));
         let (operands, result) = self.match_function(span, &schema, &args)?;
         let attrs = vec![(attr_names::name(), Attr::str(name.as_str()))];
         Ok(Sugar::Value(self.value_with(Prim::CallMethod, &operands, attrs, result)))

@@ -63,6 +63,15 @@ async fn body<'a>(
     let mut schema = TypeReader { session, file: &file }.schema(name, def, self_type)?;
     let trees = file.parsed.ast.size(def);
     let cx = context(session, trampoline, Fun::new(session, Arc::clone(&file), name, trees));
+    if let Some(state) = unannotated_state(&cx, def, name)
+        && let Some(param) = schema.args.get_mut(1)
+    {
+        let getter = Symbol::new(&name.as_str().replace("__setstate__", "__getstate__"));
+        if !session.has_function(getter) {
+            return cx.fail(state, "`__setstate__` without annotation takes the result of `__getstate__`, which the class does not define");
+        }
+        param.ty = cx.function_schema(state, getter).await?.return_type();
+    }
     let root = cx.block();
     cx.fun.env.borrow_mut().push(root);
     cx.fun.returns.set(Returns { declared: schema.returns.first().map(|r| r.ty), merged: None });
@@ -233,6 +242,19 @@ pub(crate) fn operator_task<'a>(
         cx.edit(|e| e.add_output(value));
         Ok((captured, to_ssa(cx)?, result))
     })
+}
+
+/// Returns the range of the parameter of a method `__setstate__` that has no annotation: its type is that of the result of
+/// `__getstate__`.
+fn unannotated_state(cx: &Cx<'_>, def: TreeId, name: Symbol) -> Option<Span> {
+    if !name.as_str().ends_with(".__setstate__") {
+        return None;
+    }
+    let ast = cx.ast();
+    let decl = view::Decl::of(ast, view::Def::of(ast, def)?.decl())?;
+    let [_, state] = decl.params() else { return None };
+    let param = view::Param::of(ast, *state)?;
+    param.annotation().is_none().then(|| cx.span(*state))
 }
 
 fn parameters(cx: &Cx<'_>, def: TreeId, schema: &FunctionSchema) -> Res<()> {

@@ -149,6 +149,20 @@ impl Cx<'_> {
         }
     }
 
+    /// Returns the position of the first schema that the arguments fit.
+    pub(crate) fn match_functions(
+        &self,
+        span: Span,
+        name: Symbol,
+        schemas: &[&FunctionSchema],
+        args: &CallArgs,
+    ) -> Res<usize> {
+        match match_call(schemas, args.shape().call(), self.session) {
+            Ok(matched) => Ok(matched.schema),
+            Err(why) => Err(self.no_match(span, name, args, &why)),
+        }
+    }
+
     /// Calls the overload of operator `name` that matches; packs several results into a tuple.
     pub(crate) fn call_builtin(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
         if let Some(result) = self.builtin_on_host(span, name, args)? {

@@ -36,6 +36,8 @@ pub enum Sugar {
     Enum(Type),
     /// A function, by qualified name.
     Function(Symbol),
+    /// Functions of one name, by their qualified names: a call selects the first whose parameters its arguments fit.
+    Overloads(Rc<[Symbol]>),
     /// A function nested in the function being compiled, by its tree.
     Closure(crate::TreeId),
     /// A method of an object: receiver and method name.
@@ -155,7 +157,7 @@ impl Sugar {
             Sugar::NewObject(_) => "constructor",
             Sugar::NamedTuple(_) => "named tuple constructor",
             Sugar::Enum(_) => "enum class",
-            Sugar::Function(_) | Sugar::Closure(_) => "function",
+            Sugar::Function(_) | Sugar::Overloads(_) | Sugar::Closure(_) => "function",
             Sugar::Method(..) => "method",
             Sugar::Print => "print",
             Sugar::Nothing => "the result of print",

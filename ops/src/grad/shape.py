@@ -31,13 +31,10 @@ def moved_all(grad: Tensor, at: Tensor, tensors: List[Tensor]) -> List[Tensor]:
         first = first + t.numel()
     return parts
 
-def unflattened(flat: Tensor, tensors: List[Tensor]) -> List[Tensor]:
-    parts: List[Tensor] = []
-    first = 0
-    for t in tensors:
-        parts.append(flat.narrow(0, first, t.numel()).reshape(t.size()) + 0)
-        first = first + t.numel()
-    return parts
+def joined(grads: List[Tensor], flat: Tensor) -> Tensor:
+    # Elements behind the last piece have no effect.
+    grad = torch.cat([grad.reshape([-1]) for grad in grads])
+    return torch.constant_pad_nd(grad, [0, flat.numel() - grad.numel()]).reshape(flat.size())
 
 def cat_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor]:
     parts: List[Tensor] = []

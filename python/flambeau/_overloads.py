@@ -1,0 +1,142 @@
+"""Functions and methods with several signatures: ``torch.jit._overload`` and ``torch.jit._overload_method``.
+
+The declarations have signatures without bodies, and the last definition of the name is the implementation. For each declaration
+the implementation is compiled once, under the name ``name__0``, ``name__1`` and so on. A call selects the first whose parameters its
+arguments fit.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+import weakref
+from typing import Any
+
+from ._frontend import Edits, Rewriter, Source, Texts, scope_of
+
+_declared: dict[tuple[str, str], list[types.FunctionType]] = {}
+"""Declarations by module and qualified name, until the implementation is compiled."""
+
+_of: weakref.WeakKeyDictionary[types.FunctionType, list[types.FunctionType]] = weakref.WeakKeyDictionary()
+
+
+def overload(function: types.FunctionType) -> types.FunctionType:
+    """Declares a signature of a function or method that is defined below under the same name."""
+    _declared.setdefault((function.__module__, function.__qualname__), []).append(function)
+    return function
+
+
+def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[types.FunctionType]:
+    """Returns the declared signatures of a function, or of a method of a class: none for most.
+
+    Raises:
+        UnsupportedError: the function is a declaration itself, without an implementation.
+    """
+    known = _of.get(function)
+    if known is not None:
+        return known
+    found = _declared.pop((function.__module__, function.__qualname__), None)
+    internal: Any = sys.modules.get("torch._jit_internal")
+    if found is None and internal is not None:
+        if cls is not None:
+            found = internal._get_overloaded_methods(function, cls)
+        else:
+            name = internal._qualified_name(function)
+            found = internal._get_fn_overloads(name)
+            if found is not None and function not in found:
+                internal._clear_fn_overloads(name)
+    if found is None:
+        return []
+    if function in found:
+        source = Source(function)
+        raise source.place(source.node).error(
+            f'Implementation for the function "{function.__qualname__}" is missing. Please make sure a definition is provided and '
+            "defined after all overload declarations."
+        )
+    _of[function] = found
+    return found
+
+
+def function_texts(texts: Texts, function: types.FunctionType, overloads: list[types.FunctionType]) -> str:
+    """Adds a function once for each signature, and returns the name by which programs call it."""
+    name = texts.reserve(function.__name__, function)
+    names = [texts.reserve(f"{name}__{i}", overload) for i, overload in enumerate(overloads)]
+    texts.overloads[name] = names
+    for overload, unique in zip(overloads, names, strict=True):
+        source = Source(function)
+        edits = Edits(source)
+        rewriter = Rewriter(texts, edits, scope_of(function))
+        text = implementation_text(rewriter, unique, function, overload)
+        texts.add(overload, text, source.file, source.first + source.node.lineno - 1)
+    return name
+
+
+def implementation_text(
+    rewriter: Rewriter, name: str, function: types.FunctionType, overload: types.FunctionType
+) -> str:
+    """Returns the body of a function with the signature of a declaration, at the lines of the function."""
+    edits = rewriter.edits
+    source, node = edits.source, edits.source.node
+    assert isinstance(node, ast.FunctionDef), "functions have a definition"
+    rewriter.body(node)
+    header = _header(rewriter, name, function, overload, node)
+    first = node.body[0]
+    if first.lineno > node.lineno:
+        end = first.lineno - 1, len(source.lines[first.lineno - 2].encode())
+    else:
+        end = first.lineno, first.col_offset
+    edits.replace_statement((node.lineno, node.col_offset), end, header)
+    return edits.text(node.lineno, node.end_lineno or len(source.lines))
+
+
+def _header(
+    implementation: Rewriter, name: str, function: types.FunctionType, overload: types.FunctionType, node: ast.FunctionDef
+) -> str:
+    """Returns the first line of an implementation with the signature of a declaration."""
+    texts = implementation.texts
+    declared = Source(overload)
+    if not isinstance(declared.node, ast.FunctionDef):
+        raise declared.place(declared.node).error("only functions that `def` defines can be compiled")
+    rewriter = Rewriter(texts, Edits(declared), scope_of(overload))
+    args = declared.node.args
+    defaults, own = _defaults(function), _defaults(overload)
+    params = []
+    declared_names = set()
+    for arg in _parameters(args):
+        declared_names.add(arg.arg)
+        if arg in args.kwonlyargs[:1]:
+            params.append("*")
+        text = _typed(rewriter, arg)
+        if arg.arg in own and own[arg.arg] is not defaults.get(arg.arg) and own[arg.arg] != defaults.get(arg.arg):
+            raise declared.place(arg).error(
+                "Default parameters on overloads do not affect the runtime so they must set to the default parameter on the "
+                f"implementation function. Found on parameter {arg.arg}"
+            )
+        if arg.arg in own:
+            text += f" = {texts.default(defaults[arg.arg], declared.place(arg))}"
+        params.append(text)
+    # Parameters that the declaration omits have the defaults of the implementation.
+    for arg in _parameters(node.args):
+        if arg.arg in defaults and arg.arg not in declared_names:
+            place = implementation.edits.source.place(arg)
+            params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
+    returns = declared.node.returns
+    result = f" -> {rewriter._type(ast.unparse(returns), declared.place(returns))}" if returns is not None else ""
+    return f"def {name}({', '.join(params)}){result}:"
+
+
+def _parameters(args: ast.arguments) -> list[ast.arg]:
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs]
+
+
+def _typed(rewriter: Rewriter, arg: ast.arg) -> str:
+    if arg.annotation is None:
+        return arg.arg
+    return f"{arg.arg}: {rewriter._type(ast.unparse(arg.annotation), rewriter.edits.source.place(arg))}"
+
+
+def _defaults(function: types.FunctionType) -> dict[str, Any]:
+    values = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    return {**dict(zip(names[len(names) - len(values) :], values, strict=True)), **(function.__kwdefaults__ or {})}

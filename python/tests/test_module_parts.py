@@ -1,0 +1,210 @@
+"""Parts of modules in compiled methods: traversals, slices, methods left to Python, code that only Python runs. Needs PyTorch."""
+
+import collections.abc
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import flambeau  # noqa: E402
+from flambeau import jit  # noqa: E402
+
+nn = torch.nn
+
+
+class Less(nn.Module):
+    def forward(self, x):
+        return x - 2
+
+
+class Twice(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+class Traverses(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Less()
+        self.rest = nn.Sequential(nn.Sequential(Less()), Twice())
+        self.register_buffer("b", torch.tensor([1.0, 2.0]))
+        self.w = nn.Parameter(torch.tensor([3.0]))
+
+    def forward(self, x):
+        return x + 2
+
+    @torch.jit.export
+    def visit(self, x):
+        names = ""
+        for name, part in self.named_modules():
+            names = names + " " + name
+            x = part(x)
+        for part in self.children():
+            x = part(x)
+        for name, tensor in self.named_buffers():
+            names = names + " " + name
+            x = x + tensor.sum()
+        for tensor in self.parameters():
+            x = x + tensor.sum()
+        return names, x
+
+
+def test_methods_that_traverse_modules():
+    module = Traverses()
+    compiled = jit.script(module)
+    names, value = compiled.visit(torch.tensor([1.0]))
+    expected_names, expected = module.visit(torch.tensor([1.0]))
+    assert names == expected_names and torch.equal(value, expected)
+
+
+class Slices(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Less(), Twice(), nn.ModuleList([Twice()])])
+        self.steps = nn.Sequential(Twice(), Less(), Twice())
+
+    def forward(self, x):
+        for layer in self.layers[:2]:
+            x = layer(x)
+        for step in self.steps[1:]:
+            x = step(x)
+        return self.layers[2][0](x) + self.layers[-2](x)
+
+
+def test_slices_and_nested_lists_of_modules():
+    module = Slices()
+    assert torch.equal(jit.script(module)(torch.tensor([5.0])), module(torch.tensor([5.0])))
+
+
+class Indexes(nn.Module):
+    def __init__(self, at):
+        super().__init__()
+        self.layers = nn.ModuleList([Less()])
+        self.named = nn.ModuleDict({"a": Less()})
+
+
+class ByVariable(Indexes):
+    def forward(self, x, i: int):
+        return self.layers[i](x)
+
+
+class OutOfRange(Indexes):
+    def forward(self, x):
+        return self.layers[5](x)
+
+
+class NoKey(Indexes):
+    def forward(self, x):
+        return self.named["b"](x)
+
+
+@pytest.mark.parametrize(
+    ("cls", "text"),
+    [
+        (ByVariable, "Expected integer literal for index but got a variable or non-integer"),
+        (OutOfRange, "Index 5 out of range of length 1"),
+        (NoKey, "Key Error, b"),
+    ],
+)
+def test_wrong_indices_of_modules(cls, text):
+    with pytest.raises(flambeau.UnsupportedError, match=text):
+        jit.script(cls(0))
+
+
+class Ignores(nn.Module):
+    seen: torch.Tensor | None
+
+    def __init__(self):
+        super().__init__()
+        self.seen = None
+
+    @torch.jit.ignore
+    def note(self, x):
+        assert isinstance(x, torch.Tensor)
+        self.seen = x
+        return torch.neg(x)
+
+    def forward(self, x):
+        return self.note(x)
+
+
+def test_ignored_methods_are_those_of_the_compiled_module():
+    module = Ignores()
+    compiled = jit.script(module)
+    assert compiled.seen is None
+    assert torch.equal(compiled(torch.tensor([3.0])), torch.tensor([-3.0]))
+    assert torch.equal(compiled.seen, torch.tensor([3.0]))
+    assert module.seen is None
+
+
+class OnlyInPython(nn.Module):
+    def forward(self, xs: list[torch.Tensor]):
+        if not (torch.jit.is_tracing() or torch.jit.is_scripting()):
+            if not isinstance(xs, collections.abc.Iterable):
+                raise ValueError(f"{xs!r:>10}")
+            try:
+                pass
+            finally:
+                pass
+        return xs[0] if torch.jit.is_scripting() else collections.abc.Iterable
+
+
+def test_branches_that_only_python_takes_are_not_compiled():
+    assert jit.script(OnlyInPython())([torch.tensor([1.0])]).tolist() == [1.0]
+
+
+class Renamed(nn.Module):
+    def __init__(self, bias):
+        super().__init__()
+        self.linear = nn.Linear(2, 2, bias=bias)
+        self.weights = [self.linear.weight]
+
+    def _forward(self, x):
+        """Adds."""
+        return self.linear(x) + self.weights[0].sum()
+
+    forward = _forward
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_methods_with_second_names_and_lists_of_parameters(bias):
+    module = Renamed(bias)
+    compiled = jit.script(module)
+    x = torch.ones(1, 2)
+    assert torch.allclose(compiled(x), module(x))
+    assert compiled.forward.__doc__ == "Adds."
+
+
+class Completed(jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Conv1d(1, 1, 1, bias=False)
+        self.rate = jit.Attribute(0.5, float)
+        assert self.rate < 1.0
+
+
+def test_methods_that_are_defined_after_the_constructor():
+    module = Completed()
+    module.define("def forward(self, x):\n    return self.part(x) * self.rate")
+    assert module.part.bias is None
+    x = torch.ones(1, 1, 3)
+    assert torch.allclose(module(x), module.part(x) * 0.5)
+
+
+class Sized(nn.Sequential):
+    @torch.jit.export
+    def __len__(self):
+        return 10
+
+
+def test_containers_with_exported_methods():
+    assert len(jit.script(Sized())) == 10
+
+
+def test_loaded_modules_return_tensors_of_pytorch(tmp_path):
+    class Made(nn.Module):
+        def forward(self):
+            return torch.ones(2)
+
+    jit.save(jit.script(Made()), tmp_path / "m.pt")
+    assert isinstance(jit.load(tmp_path / "m.pt")(), torch.Tensor)
