@@ -45,7 +45,7 @@ pub(crate) struct GraphPlans {
 }
 
 /// A plan, or the reason why there is none.
-type PlanResult = Result<Arc<Plan>, String>;
+type PlanResult = Result<Arc<GradientPlan>, String>;
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,7 +59,7 @@ struct Key {
 }
 
 /// A differentiated graph, compiled.
-pub(crate) struct Plan {
+pub(crate) struct GradientPlan {
     forward: Arc<Code>,
     backward: Arc<Code>,
     gradient: Counts,
@@ -141,7 +141,7 @@ impl GraphPlans {
                         .find(|(_, known)| is_plan(known, &plan))
                         .map(|(k, _)| k.clone());
                     let Some(key) = key else { return Ok(None) };
-                    Plan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
+                    GradientPlan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
                 Ran::Refused(reason) => Err(reason.into_owned()),
             };
@@ -154,7 +154,7 @@ impl GraphPlans {
         Ok(None)
     }
 
-    fn replace(&self, plan: &Arc<Plan>, by: &PlanResult) {
+    fn replace(&self, plan: &Arc<GradientPlan>, by: &PlanResult) {
         for (_, known) in lock(&self.plans).iter_mut() {
             if is_plan(known, plan) {
                 *known = by.clone();
@@ -199,7 +199,7 @@ impl GraphPlans {
         engine: &Arc<Engine>,
         prepared: &Prepared,
         args: &[IValue],
-    ) -> Result<Option<Arc<Plan>>, Error> {
+    ) -> Result<Option<Arc<GradientPlan>>, Error> {
         let Some(key) = prepared.key(engine, args) else { return Ok(None) };
         let of_numbers = |(i, arg): (usize, &IValue)| match arg {
             IValue::Int(n) => Some((i, *n)),
@@ -223,7 +223,7 @@ impl GraphPlans {
         prepared: &Prepared,
         args: &[IValue],
         key: Key,
-    ) -> Result<Option<Arc<Plan>>, Error> {
+    ) -> Result<Option<Arc<GradientPlan>>, Error> {
         let mut plans = lock(&self.plans);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone().ok());
@@ -231,13 +231,13 @@ impl GraphPlans {
         if plans.len() >= MAX_PLANS {
             return Ok(None);
         }
-        let plan = Plan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
+        let plan = GradientPlan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
         plans.push((key, plan.clone()));
         Ok(plan.ok())
     }
 }
 
-fn is_plan(known: &PlanResult, plan: &Arc<Plan>) -> bool {
+fn is_plan(known: &PlanResult, plan: &Arc<GradientPlan>) -> bool {
     known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan))
 }
 
@@ -280,7 +280,7 @@ fn described(arg: &IValue) -> IValue {
     }
 }
 
-impl Plan {
+impl GradientPlan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
         engine: &Arc<Engine>,
@@ -288,7 +288,7 @@ impl Plan {
         args: &[IValue],
         key: &Key,
         shared: Vec<Vec<usize>>,
-    ) -> Result<Result<Plan, String>, Error> {
+    ) -> Result<Result<GradientPlan, String>, Error> {
         let attributes = &key.attributes[..];
         let session = engine.session();
         let library = session.gradient_library()?;
@@ -390,7 +390,7 @@ impl Plan {
             Ok(whole) => Arc::new(whole),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        Ok(Ok(Plan {
+        Ok(Ok(GradientPlan {
             whole,
             second: GraphPlans { may_assume_numbers: true, ..GraphPlans::default() },
             forward: engine.compile(&Arc::new(gradient.forward))?,
@@ -602,8 +602,8 @@ fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
 struct Derivative {
     engine: Arc<Engine>,
     graph: Arc<Graph>,
-    plan: Arc<Plan>,
-    /// The elements of [`Plan::written`] before the call.
+    plan: Arc<GradientPlan>,
+    /// The elements of [`GradientPlan::written`] before the call.
     before: Vec<Tensor>,
 }
 
@@ -645,7 +645,7 @@ impl GraphDerivative for Derivative {
         grads: &[IValue],
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError> {
-        let Plan { whole, second, gradient, .. } = &*self.plan;
+        let GradientPlan { whole, second, gradient, .. } = &*self.plan;
         let found = self.replay(args, |mut args| {
             args.extend(grads.iter().cloned());
             second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))

@@ -38,7 +38,7 @@ pub fn functionalize(
     formulas: &dyn FormulaGraphs,
     is_outside: &dyn Fn(&Graph, ValueId) -> bool,
 ) -> Result<Option<Vec<ValueId>>, NotDifferentiable> {
-    let plan = Plan::of(graph, formulas, is_outside)?;
+    let plan = FunctionalizationPlan::of(graph, formulas, is_outside)?;
     if plan.writes.is_empty() {
         return Ok(None);
     }
@@ -82,7 +82,7 @@ struct Root {
 }
 
 /// The writes of a graph, and the tensors that they concern.
-struct Plan {
+struct FunctionalizationPlan {
     kinds: ByValue<(ValueId, Kind)>,
     roots: ByValue<Root>,
     writes: ByNode<Functional>,
@@ -94,13 +94,13 @@ struct Plan {
     outside: Vec<ValueId>,
 }
 
-impl Plan {
+impl FunctionalizationPlan {
     fn of(
         graph: &Graph,
         formulas: &dyn FormulaGraphs,
         is_outside: &dyn Fn(&Graph, ValueId) -> bool,
-    ) -> Result<Plan, NotDifferentiable> {
-        let mut plan = Plan {
+    ) -> Result<FunctionalizationPlan, NotDifferentiable> {
+        let mut plan = FunctionalizationPlan {
             outside: Vec::new(),
             kinds: HashMap::default(),
             roots: HashMap::default(),
@@ -441,7 +441,7 @@ struct Frame {
 /// The rewrite of a graph.
 struct Rewrite<'g, 'p> {
     editor: Editor<'g>,
-    plan: &'p Plan,
+    plan: &'p FunctionalizationPlan,
     formulas: &'p dyn FormulaGraphs,
     /// The current values of roots.
     current: ByValue<Versioned>,
@@ -455,7 +455,7 @@ struct Rewrite<'g, 'p> {
 }
 
 impl<'g, 'p> Rewrite<'g, 'p> {
-    fn new(editor: Editor<'g>, plan: &'p Plan, formulas: &'p dyn FormulaGraphs) -> Self {
+    fn new(editor: Editor<'g>, plan: &'p FunctionalizationPlan, formulas: &'p dyn FormulaGraphs) -> Self {
         let current = plan.roots.keys().map(|root| (*root, (0, *root))).collect();
         Rewrite {
             editor,
