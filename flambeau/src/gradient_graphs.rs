@@ -39,8 +39,8 @@ pub(crate) struct GraphPlans {
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, PlanResult)>>,
-    /// Whether a plan may assume the values of integer arguments, where there is none for all values: the numbers of
-    /// iterations of loops then become constants, and the loops are written out.
+    /// Whether a plan may assume the values of integer arguments if no plan for all values exists: the trip counts of loops then
+    /// become constants, and the loops are unrolled.
     may_assume_numbers: bool,
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct GradientPlan {
     forward: Arc<Code>,
     backward: Arc<Code>,
     gradient: Counts,
-    /// For each argument, the sources among its tensors.
+    /// For each argument, the indices of the differentiable inputs (*sources*) among its tensors.
     args: Vec<ArgSources>,
     /// Positions of differentiable results that this plan does not compute gradients of: they are arguments, or views
     /// of arguments, whose gradients follow from layouts.
@@ -72,7 +72,8 @@ pub(crate) struct GradientPlan {
     draws: bool,
     /// Whether the forward graph prints, so that no call may run twice.
     prints: bool,
-    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to those of the sources.
+    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to the
+    /// gradients of the differentiable inputs.
     whole: Arc<Graph>,
     /// The plans of the derivative of `whole`.
     second: GraphPlans,
@@ -80,18 +81,20 @@ pub(crate) struct GradientPlan {
     written: Vec<Outside>,
 }
 
-/// The end of a call with a plan.
-enum Ran {
+/// The outcome of a call with a plan.
+enum Outcome {
     Returned(IValue),
     /// The forward graph raised an error.
     Raised,
-    /// The results at these positions are constants, arguments or views of arguments, other than the plan assumes.
+    /// The plan's assumption about its results does not hold: exactly the results at these positions are constants, arguments,
+    /// or views of arguments.
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
     Refused(Cow<'static, str>),
 }
 
-/// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
+/// The order of the forward graph's outputs: results, whether conditional outputs depend on a differentiable input,
+/// differentiable inputs (*sources*), captures.
 struct Counts {
     outputs: Vec<Vec<usize>>,
     conditional: Vec<bool>,
@@ -133,9 +136,9 @@ impl GraphPlans {
         // same results do.
         for _ in 0..2 {
             let known = match plan.run(engine, graph, args, host)? {
-                Ran::Returned(value) => return Ok(Some(value)),
-                Ran::Raised => return Ok(None),
-                Ran::Shares(shared) => {
+                Outcome::Returned(value) => return Ok(Some(value)),
+                Outcome::Raised => return Ok(None),
+                Outcome::Shares(shared) => {
                     let key = lock(&self.plans)
                         .iter()
                         .find(|(_, known)| is_plan(known, &plan))
@@ -143,7 +146,7 @@ impl GraphPlans {
                     let Some(key) = key else { return Ok(None) };
                     GradientPlan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
-                Ran::Refused(reason) => Err(reason.into_owned()),
+                Outcome::Refused(reason) => Err(reason.into_owned()),
             };
             self.replace(&plan, &known);
             let Ok(next) = known else { return Ok(None) };
@@ -412,13 +415,13 @@ impl GradientPlan {
         graph: &Arc<Graph>,
         args: &[IValue],
         host: &mut Host,
-    ) -> Result<Ran, Error> {
+    ) -> Result<Outcome, Error> {
         let before = self.draws.then(|| host.rng().fork());
-        let ran = self.run_forward(engine, graph, args, before.as_ref().map(Generator::fork), host)?;
-        if let Some(before) = before.filter(|_| !matches!(ran, Ran::Returned(_))) {
+        let outcome = self.run_forward(engine, graph, args, before.as_ref().map(Generator::fork), host)?;
+        if let Some(before) = before.filter(|_| !matches!(outcome, Outcome::Returned(_))) {
             host.set_rng(before);
         }
-        Ok(ran)
+        Ok(outcome)
     }
 
     fn run_forward(
@@ -428,17 +431,17 @@ impl GradientPlan {
         args: &[IValue],
         generator: Option<Generator>,
         host: &mut Host,
-    ) -> Result<Ran, Error> {
+    ) -> Result<Outcome, Error> {
         let Some(written) = self.written_tensors(engine, args) else {
-            return Ok(Ran::Refused("memory that is written is shared".into()));
+            return Ok(Outcome::Refused("memory that is written is shared".into()));
         };
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
             Err(error) if error.message.starts_with(LEFT_GRAPH) => {
-                return Ok(Ran::Refused(error.message.into()));
+                return Ok(Outcome::Refused(error.message.into()));
             }
             // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
-            Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Ran::Raised),
+            Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Outcome::Raised),
             Err(error) => return Err(error),
         };
         let Counts { outputs, conditional, results, sources } = &self.gradient;
@@ -454,7 +457,7 @@ impl GradientPlan {
         let source_tensors: Vec<Tensor> =
             source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
         if source_tensors.len() != *sources {
-            return Ok(Ran::Refused("a source is not a tensor".into()));
+            return Ok(Outcome::Refused("a source is not a tensor".into()));
         }
         let mut flags = flags.iter();
         let depends = conditional.iter().map(|c| !c || flags.next().and_then(IValue::as_bool) == Some(true));
@@ -465,19 +468,19 @@ impl GradientPlan {
         for (i, path) in paths.iter().enumerate() {
             let depends = depends.get(i).copied().unwrap_or(true);
             match Gradient::tensor_at(values, path) {
-                None if depends => return Ok(Ran::Refused("a result is not where its type says".into())),
+                None if depends => return Ok(Outcome::Refused("a result is not where its type says".into())),
                 found => made.push(found.filter(|_| depends)),
             }
         }
         // No kernel converts gradients of this dtype.
         if made.iter().flatten().any(|tensor| tensor.dtype() == DType::C32) {
-            return Ok(Ran::Refused("a result is complex with parts of half precision".into()));
+            return Ok(Outcome::Refused("a result is complex with parts of half precision".into()));
         }
         let mut roles = Vec::with_capacity(made.len());
         for tensor in &made {
             match tensor.as_ref().map(|tensor| known.role(tensor)).transpose() {
                 Ok(role) => roles.push(role),
-                Err(reason) => return Ok(Ran::Refused(reason.into())),
+                Err(reason) => return Ok(Outcome::Refused(reason.into())),
             }
         }
         let (own, shared) = roles.split_at(outputs.len());
@@ -490,14 +493,14 @@ impl GradientPlan {
                 let is_conditional = is_conditional.next() == Some(true);
                 !is_own(role) && !is_conditional
             });
-            return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
+            return Ok(Outcome::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
         let views = made.iter().zip(&roles).filter_map(|(tensor, role)| match (tensor, role) {
             (Some(tensor), Some(Role::View(of))) => Some((tensor, of)),
             _ => None,
         });
         if !views.clone().all(|(_, of)| tape::has_views_by_layout(of)) {
-            return Ok(Ran::Refused("a result is a view of a tensor whose elements share memory".into()));
+            return Ok(Outcome::Refused("a result is a view of a tensor whose elements share memory".into()));
         }
         views.for_each(|(view, of)| tape::record_view(view, of));
         // The elements that the backward graph reads are those from before the writes.
@@ -522,7 +525,7 @@ impl GradientPlan {
         };
         let call = RecordedCall { args, arg_sources: self.args.clone(), captures: &captures, generator };
         tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
-        Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
+        Ok(Outcome::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
 
     /// Returns the tensors that a call writes; `None` if other tensors of the call share memory with one of them.
@@ -542,7 +545,7 @@ impl GradientPlan {
 }
 
 /// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the
-/// outputs, and whose outputs are the gradients of the sources.
+/// outputs, and whose outputs are the gradients of the differentiable inputs.
 fn whole(
     forward: &Graph,
     backward: &Graph,
