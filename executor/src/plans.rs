@@ -65,7 +65,7 @@ impl<P: HasPrecondition> Plans<P> {
         self.lookups += 1;
         let slot = spec.hash() as usize % CACHED_SPECS;
         if let Some(Some((known, plan))) = self.remembered.get(slot)
-            && spec.is_exact()
+            && !spec.is_truncated()
             && known == spec
         {
             let plan = plan.clone();

@@ -268,7 +268,7 @@ impl Prepared {
             attributes: self.requires_grad(engine, args)?,
             numbers: Vec::new(),
         };
-        key.spec.is_exact().then_some(key)
+        (!key.spec.is_truncated()).then_some(key)
     }
 }
 
