@@ -275,9 +275,48 @@ struct Free {
     packed: Packed,
 }
 
+/// Blocks from this size in bytes on are large: their page faults take longer than what most loops do with them. A recycler
+/// keeps them up to its own limit, and others up to [`KEPT_BYTES`], because programs whose tensors have many sizes would
+/// otherwise hold many times what they use.
+const LARGE_BLOCK_BYTES: usize = 16 << 20;
+
+/// Bytes of free blocks that are not large which a recycler keeps.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// Bytes of such blocks that return to a recycler that is not entered; the pool that is in use keeps further ones.
+const RETURNED_BYTES: usize = 16 << 20;
+
+/// Bytes of free blocks that are held.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    common: usize,
+    large: usize,
+}
+
+impl Held {
+    /// The bytes of the blocks that are as large as a block of this size.
+    #[inline]
+    fn of(&mut self, size: usize) -> &mut usize {
+        if size < LARGE_BLOCK_BYTES { &mut self.common } else { &mut self.large }
+    }
+
+    /// Adds a block, unless more than `limit` bytes are held then, or `common` bytes of blocks that are not large. Whether it
+    /// was added.
+    #[inline]
+    fn add(&mut self, size: usize, limit: usize, common: usize) -> bool {
+        let limit = if size < LARGE_BLOCK_BYTES { limit.min(common) } else { limit };
+        let held = self.of(size);
+        let fits = *held + size <= limit;
+        if fits {
+            *held += size;
+        }
+        fits
+    }
+}
+
 struct Pool {
     heads: Box<[Option<NonNull<Free>>; CLASSES]>,
-    held: usize,
+    held: Held,
     limit: usize,
     /// The largest block that the pool takes, in bytes.
     largest: usize,
@@ -293,7 +332,7 @@ pub(crate) struct RemoteFrees(Arc<Mutex<ReturnedBlocks>>);
 /// Blocks that were returned.
 struct ReturnedBlocks {
     blocks: Vec<Block>,
-    held: usize,
+    held: Held,
     /// Maximum bytes held; 0 once the recycler is dropped.
     limit: usize,
 }
@@ -307,7 +346,7 @@ const RECYCLED_BLOCK_BYTES: usize = THREAD_POOL_MAX_BLOCK + 1;
 
 impl RemoteFrees {
     fn new(limit: usize) -> RemoteFrees {
-        RemoteFrees(Arc::new(Mutex::new(ReturnedBlocks { blocks: Vec::new(), held: 0, limit })))
+        RemoteFrees(Arc::new(Mutex::new(ReturnedBlocks { blocks: Vec::new(), held: Held::default(), limit })))
     }
 
     /// Returns where to return a block of this size that was just allocated on this thread: `None` for small ones, which the
@@ -351,9 +390,9 @@ impl RemoteFrees {
     /// Returns a block to the recycler, unless that holds enough. Whether it was returned.
     fn returned(&self, block: Block) -> bool {
         let mut inbox = self.0.lock();
-        let fits = inbox.held + block.size() <= inbox.limit;
+        let limit = inbox.limit;
+        let fits = inbox.held.add(block.size(), limit, RETURNED_BYTES);
         if fits {
-            inbox.held += block.size();
             inbox.blocks.push(block);
         }
         fits
@@ -362,7 +401,7 @@ impl RemoteFrees {
     /// Takes the returned blocks; `limit` is the maximum that may be returned from now on, in bytes.
     fn empty(&self, limit: usize) -> Vec<Block> {
         let mut inbox = self.0.lock();
-        (inbox.held, inbox.limit) = (0, limit);
+        (inbox.held, inbox.limit) = (Held::default(), limit);
         std::mem::take(&mut inbox.blocks)
     }
 }
@@ -371,7 +410,7 @@ impl Pool {
     /// Makes an empty pool that holds at most `limit` bytes.
     fn new(limit: usize) -> Pool {
         let heads = Box::new([None; CLASSES]);
-        Pool { heads, held: 0, limit, largest: usize::MAX, remote: Some(RemoteFrees::new(limit)) }
+        Pool { heads, held: Held::default(), limit, largest: usize::MAX, remote: Some(RemoteFrees::new(limit)) }
     }
 
     /// Takes a free block of a class, if there is one.
@@ -402,14 +441,15 @@ impl Pool {
         // SAFETY: blocks in the lists are owned by the pool and start with a `Free`.
         let Free { next, packed } = unsafe { free.read() };
         self.heads[class] = next;
-        self.held -= size_of_class(class);
+        let size = size_of_class(class);
+        *self.held.of(size) -= size;
         Some(packed.at(free.cast()))
     }
 
     #[inline]
     fn put(&mut self, block: Block) -> bool {
         let size = block.size();
-        if self.held + size > self.limit || size > self.largest {
+        if size > self.largest || !self.held.add(size, self.limit, KEPT_BYTES) {
             return false;
         }
         let head = &mut self.heads[block.packed.class()];
@@ -417,7 +457,6 @@ impl Pool {
         // SAFETY: the block is unused, has at least 128 bytes, and is aligned to 64.
         unsafe { free.write(Free { next: *head, packed: block.packed }) };
         *head = Some(free);
-        self.held += size;
         true
     }
 
@@ -433,7 +472,7 @@ impl Pool {
                 }
             }
         }
-        self.held = 0;
+        self.held = Held::default();
     }
 }
 
@@ -467,7 +506,7 @@ impl Recycler {
 
     /// Returns the bytes that are held for reuse.
     pub fn held(&self) -> usize {
-        self.pool.held
+        self.pool.held.common + self.pool.held.large
     }
 
     /// Frees all held blocks to the system.
