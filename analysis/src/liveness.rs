@@ -1,14 +1,14 @@
 //! Liveness: the last use of each value, so that the interpreter can move the value instead of copying it and free its
 //! memory as early as possible.
 //!
-//! A value dies at exactly one of these points on every path through the block that defines it:
+//! On every path through the block that defines it, a value dies at exactly one of these points:
 //! - at an operand ([`Liveness::is_last_use`]): the node consumes the value;
 //! - on entry of a block ([`Liveness::on_entry`]): another branch uses the value and this one does not, or the value is
 //!   an unused input of the block;
 //! - after a node ([`Liveness::after`]): the node's blocks use the value, possibly more than once (a loop), or the use
-//!   is nested in so many branches that tracking it would not be linear;
-//! - nowhere: results without uses are not listed, because code emission drops them at once ([`Graph::use_count`] is
-//!   0).
+//!   is nested in so many branches that tracking it would not be linear.
+//!
+//! Results without uses ([`Graph::use_count`] is 0) have no such point: code emission drops them at once.
 //!
 //! Code emission relies on this: a register is cleared where its value dies, within the branch, so its memory is free
 //! before the branch ends.

@@ -28,8 +28,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps the file at `path`. The file must not be modified as long as the mapping, or a tensor created from it,
-    /// exists.
+    /// Maps the file at `path`. The file must not be modified or truncated, by any process, as long as the mapping, or
+    /// a tensor created from it, exists.
     ///
     /// # Errors
     ///
@@ -39,8 +39,10 @@ impl Mapping {
             ArchiveError::new(ArchiveCode::Io, format!("cannot map {}: {e}", path.display()))
         };
         let file = File::open(path).map_err(failed)?;
-        // SAFETY: the mapping is private and read-only, and its length is that of the file. The caller guarantees that
-        // the file is not modified while it is mapped: the condition is documented above and at each option that maps.
+        // SAFETY: the mapping is read-only and shared (`MAP_SHARED`), and its length is that of the file at this moment. So
+        // another process that writes the file changes the mapped bytes, and one that truncates it makes them inaccessible.
+        // The caller guarantees that the file is neither modified nor truncated while it is mapped; the condition is
+        // documented above and at each option that maps.
         let map = unsafe { Mmap::map(&file) }.map_err(failed)?;
         let range = 0..map.len();
         Ok(Arc::new(Mapping { map: Arc::new(map), range }))

@@ -84,7 +84,7 @@ struct PendingValue {
 }
 
 enum ConversionTarget {
-    /// The value is its only part: a type tag around a list or dict.
+    /// The value equals its only part, without the type tag around it (of a list or dictionary).
     Same,
     Tuple(Type),
     List(Type),

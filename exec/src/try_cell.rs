@@ -3,8 +3,9 @@
 //! [`TryCell::take`] is one atomic exchange of a pointer, and dropping the guard is one store: about half the cost of a
 //! mutex, which matters for calls that are hardly longer than that.
 //!
-//! Invariant: the pointer is either in the cell or in exactly one guard, and it is always the box created by `new`. So
-//! the holder of the guard is the only one that stores into the cell.
+//! Invariant: the pointer is in the cell or in exactly one guard, or the value was dropped because a guard was dropped by a
+//! panic: the cell then stays empty. It is always the box created by `new`. So the holder of the guard is the only one that
+//! stores into the cell.
 #![allow(unsafe_code, reason = "owns the target of an atomic pointer")]
 
 use std::marker::PhantomData;
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A cell that holds one value, taken without blocking. See the module documentation.
 pub struct TryCell<T> {
-    /// Null while a guard holds the value.
+    /// Null while a guard holds the value, and for good after a guard was dropped by a panic.
     there: AtomicPtr<T>,
     /// Gives the cell the `Send` and `Sync` bounds of a mutex.
     owned: PhantomData<Mutex<T>>,
@@ -34,7 +35,7 @@ impl<T> TryCell<T> {
         TryCell { there: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
     }
 
-    /// Takes the value; returns `None` if a guard holds it.
+    /// Takes the value; returns `None` if a guard holds it, or if a guard was dropped by a panic.
     #[inline]
     pub fn take(&self) -> Option<TryCellGuard<'_, T>> {
         // `Acquire` pairs with the `Release` store of the previous guard's drop, so its writes are visible.

@@ -22,7 +22,7 @@ use crate::guard_failures::{Deoptimization, GuardFailures};
 use crate::inline_cache::{FallbackReason, bind_expected};
 use crate::job::{CompileJob, JobKind, StageFailure};
 use crate::optimizer::StageRunner;
-use crate::plan::{Plan, PlanCache};
+use crate::plan::{ExecutionPlan, PlanCache};
 use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
@@ -88,7 +88,7 @@ pub struct Executor {
 }
 
 struct State {
-    plans: Plans<Plan>,
+    plans: Plans<ExecutionPlan>,
     kinds: IndexMap<ArgumentSpec, KindState, FxBuildHasher>,
     profiled: Option<Arc<Profiled>>,
     /// Profiles of earlier processes whose plans are not made yet, the next one last.
@@ -134,7 +134,7 @@ impl Profiled {
 
 /// The decision about a call that no cache answers.
 enum CallDecision {
-    Plan(Arc<Plan>),
+    Plan(Arc<ExecutionPlan>),
     Profile(Arc<Profiled>, ArgumentSpec),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
     RunUnrecorded(Arc<Profiled>),
@@ -180,7 +180,7 @@ impl Executor {
     }
 
     /// Returns the current plans, the most specific ones first.
-    pub fn plans(&self) -> Vec<Arc<Plan>> {
+    pub fn plans(&self) -> Vec<Arc<ExecutionPlan>> {
         self.state.lock().plans.iter().cloned().collect()
     }
 
@@ -196,7 +196,7 @@ impl Executor {
     /// Returns the guards that failed, of replaced plans and of the current ones, oldest plan first.
     pub fn deoptimizations(&self) -> Vec<Deoptimization> {
         let state = self.state.lock();
-        let mut current: Vec<&Arc<Plan>> = state.plans.iter().collect();
+        let mut current: Vec<&Arc<ExecutionPlan>> = state.plans.iter().collect();
         current.sort_by_key(|plan| plan.number);
         let current =
             current.into_iter().flat_map(|plan| plan.failures.report(plan.number, &plan.code, None));
@@ -284,7 +284,7 @@ impl Executor {
     #[inline]
     fn run_plan<O: StageRunner>(
         self: &Arc<Self>,
-        plan: &Arc<Plan>,
+        plan: &Arc<ExecutionPlan>,
         args: &mut Vec<IValue>,
         machine: &mut Vm,
         host: &mut Host,
@@ -443,7 +443,7 @@ impl Executor {
     #[cold]
     fn examine<O: StageRunner>(
         self: &Arc<Self>,
-        plan: &Arc<Plan>,
+        plan: &Arc<ExecutionPlan>,
         machine: &Vm,
         optimizer: &O,
     ) -> Option<Box<StageFailure<O::Error>>> {
@@ -453,7 +453,7 @@ impl Executor {
     }
 
     /// Removes a plan and prepares one without the guards that failed too often.
-    fn without_failing_guards(&self, plan: &Arc<Plan>) -> Option<JobKind> {
+    fn without_failing_guards(&self, plan: &Arc<ExecutionPlan>) -> Option<JobKind> {
         let limit = self.settings.max_failures.max(1);
         let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
@@ -476,7 +476,7 @@ impl Executor {
     }
 
     /// Prepares the specialization of a continuation that is entered often.
-    fn hot_continuation(&self, plan: &Arc<Plan>) -> Option<JobKind> {
+    fn hot_continuation(&self, plan: &Arc<ExecutionPlan>) -> Option<JobKind> {
         let mut state = self.state.lock();
         if !self.may_compile(&state) {
             return None;
@@ -524,7 +524,7 @@ impl Executor {
         }
         let mut state = self.state.lock();
         state.made += 1;
-        let plan = Plan::new(state.made, code, kind.clone(), failures);
+        let plan = ExecutionPlan::new(state.made, code, kind.clone(), failures);
         state.plans.insert(Arc::new(plan));
         self.version.fetch_add(1, Ordering::Release);
     }

@@ -7,7 +7,7 @@
 use crate::attributes::lift;
 use crate::executor::Executor;
 use crate::optimizer::{CompileStage, StageRunner};
-use crate::plan::Plan;
+use crate::plan::ExecutionPlan;
 use crate::spec::ArgumentSpec;
 use flambeau_exec::{Callees, Code, ExecError};
 use flambeau_ir::Graph;
@@ -43,7 +43,7 @@ pub(crate) enum JobKind {
     /// A plan: the profiled graph with the observed types.
     Plan { graph: Graph, kind: ArgumentSpec },
     /// A continuation of a plan, with the types of the values with which it was entered.
-    Continuation { plan: Arc<Plan>, position: usize, graph: Graph },
+    Continuation { plan: Arc<ExecutionPlan>, position: usize, graph: Graph },
 }
 
 /// A compilation that an executor requests. See the [module](self).

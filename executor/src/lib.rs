@@ -25,7 +25,7 @@ pub use executor::{CallOutcome, Executor, RunMode};
 pub use guard_failures::Deoptimization;
 pub use job::{CompileJob, StageFailure};
 pub use optimizer::{CompileStage, PIPELINES, Pipelines, StageRunner};
-pub use plan::{Plan, PlanCache};
+pub use plan::{ExecutionPlan, PlanCache};
 pub use record::{BlockRuns, ProfilingRecord, RunProfile};
 pub use saved::{SavedProfile, SavedSize, SavedValue};
 pub use settings::ExecutorSettings;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Code for calls that satisfy a precondition.
-pub struct Plan {
+pub struct ExecutionPlan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
     pub(crate) kind: ArgumentSpec,
@@ -24,14 +24,21 @@ pub struct Plan {
     used: AtomicBool,
 }
 
-impl Plan {
+impl ExecutionPlan {
     pub(crate) fn new(
         number: u32,
         code: Arc<Code>,
         kind: ArgumentSpec,
         failures: Arc<GuardFailures>,
-    ) -> Plan {
-        Plan { number, code, kind, failures, examined: AtomicU32::new(0), used: AtomicBool::new(true) }
+    ) -> ExecutionPlan {
+        ExecutionPlan {
+            number,
+            code,
+            kind,
+            failures,
+            examined: AtomicU32::new(0),
+            used: AtomicBool::new(true),
+        }
     }
 
     /// Returns the number of the plan among those that its executor has made.
@@ -71,7 +78,7 @@ impl Plan {
     }
 }
 
-impl HasPrecondition for Plan {
+impl HasPrecondition for ExecutionPlan {
     fn graph(&self) -> &Graph {
         self.code.graph()
     }
@@ -90,7 +97,7 @@ impl HasPrecondition for Plan {
 pub struct PlanCache {
     /// The version of the executor's plans.
     version: u64,
-    recent: Vec<(CompleteArgumentSpec, Arc<Plan>)>,
+    recent: Vec<(CompleteArgumentSpec, Arc<ExecutionPlan>)>,
     /// The entry that is replaced next.
     next: usize,
     /// The entry of the last call.
@@ -111,7 +118,7 @@ impl PlanCache {
 
     /// Returns the spec and the plan that the next call is expected to have.
     #[inline]
-    pub(crate) fn expected(&self, version: u64) -> Option<&(CompleteArgumentSpec, Arc<Plan>)> {
+    pub(crate) fn expected(&self, version: u64) -> Option<&(CompleteArgumentSpec, Arc<ExecutionPlan>)> {
         if self.stable && self.version == version { self.recent.get(self.last) } else { None }
     }
 
@@ -122,7 +129,7 @@ impl PlanCache {
         version: u64,
         args: &[flambeau_ir::IValue],
         grad_enabled: bool,
-    ) -> Option<&Arc<Plan>> {
+    ) -> Option<&Arc<ExecutionPlan>> {
         if self.version != version {
             return None;
         }
@@ -132,7 +139,7 @@ impl PlanCache {
     }
 
     /// Adds the plan of a call.
-    pub(crate) fn add_plan(&mut self, version: u64, spec: CompleteArgumentSpec, plan: Arc<Plan>) {
+    pub(crate) fn add_plan(&mut self, version: u64, spec: CompleteArgumentSpec, plan: Arc<ExecutionPlan>) {
         if self.version != version {
             self.recent.clear();
             (self.version, self.next) = (version, 0);

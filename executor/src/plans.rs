@@ -1,7 +1,7 @@
 //! The plans of one function, found by argument spec.
 //!
-//! A plan is valid for calls whose arguments fit the declared types of its graph's inputs, its *precondition*. Plans are
-//! ordered so that a plan comes before every plan that its precondition implies: the first plan that fits a call is the
+//! A plan is valid for calls whose arguments fit the declared types of its graph's inputs, its *precondition*. If the
+//! precondition of a plan implies that of another one, the plan comes first in the list, so the first plan that fits a call is a
 //! most specific one. The number of plans is bounded; the plan that was used least recently is evicted (LRU).
 //!
 //! The plan of a spec is cached in a table of fixed size, indexed by the hash, so that repeated calls compare words
@@ -65,7 +65,7 @@ impl<P: HasPrecondition> Plans<P> {
         self.lookups += 1;
         let slot = spec.hash() as usize % CACHED_SPECS;
         if let Some(Some((known, plan))) = self.remembered.get(slot)
-            && spec.is_exact()
+            && !spec.is_truncated()
             && known == spec
         {
             let plan = plan.clone();

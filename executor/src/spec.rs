@@ -4,7 +4,7 @@
 //! found. The words are written and hashed in one pass over the arguments. A spec describes
 //!
 //! - a tensor: dtype, device, rank, sizes, strides and whether it requires a gradient;
-//! - a tuple: its members, up to a depth, below which the spec is not complete;
+//! - a tuple: its members, up to [`MAX_DEPTH`]; the spec of deeper tuples is *truncated*;
 //! - any other value: its kind, so that the presence of optionals and the types of numbers are included.
 //!
 //! Values of numbers, strings and containers are not part of it. The first word states whether gradients are enabled.
@@ -16,7 +16,8 @@ use flambeau_ir::IValue;
 use flambeau_tensor::{DeviceKind, Tensor};
 use smallvec::SmallVec;
 
-/// Tuples in deeper tuples are described by their kind alone; a spec with such a tuple is not exact.
+/// Maximum nesting of tuples whose members are described. A spec with a deeper tuple is truncated: of that tuple it has the kind
+/// only, so equal specs do not imply equal assumptions.
 const MAX_DEPTH: u32 = 4;
 
 type Words = SmallVec<[u64; 24]>;
@@ -26,7 +27,7 @@ type Words = SmallVec<[u64; 24]>;
 pub struct CompleteArgumentSpec {
     hash: u64,
     words: Words,
-    is_exact: bool,
+    is_truncated: bool,
 }
 
 /// A description without sizes and strides, as in TorchScript: the properties that select a separate profile, such as
@@ -38,26 +39,27 @@ impl CompleteArgumentSpec {
     /// Describes arguments.
     #[must_use]
     pub fn of(args: &[IValue], grad_enabled: bool) -> CompleteArgumentSpec {
-        let mut sink = Full { hash: 0, words: Words::new(), is_exact: true };
+        let mut sink = Full { hash: 0, words: Words::new(), is_truncated: false };
         describe(args, grad_enabled, &mut sink);
-        CompleteArgumentSpec { hash: finish(sink.hash), words: sink.words, is_exact: sink.is_exact }
+        CompleteArgumentSpec { hash: finish(sink.hash), words: sink.words, is_truncated: sink.is_truncated }
     }
 
-    /// Returns whether calls with equal specs satisfy the same assumptions. Not so if tuples are nested too deeply.
+    /// Returns whether tuples are nested so deeply that the spec does not describe all members. Calls with equal specs satisfy the
+    /// same assumptions unless the specs are truncated.
     #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.is_exact
+    pub fn is_truncated(&self) -> bool {
+        self.is_truncated
     }
 
-    /// Returns the words that describe the arguments, for [`matches_value`]. `None` if the description is not exact, or
+    /// Returns the words that describe the arguments, for [`matches_value`]. `None` if the spec is truncated, or
     /// for calls in the other mode of gradients.
     #[inline]
     pub(crate) fn argument_words(&self, grad_enabled: bool) -> Option<&[u64]> {
         let (&grad, words) = self.words.split_first()?;
-        (self.is_exact && grad == u64::from(grad_enabled)).then_some(words)
+        (!self.is_truncated && grad == u64::from(grad_enabled)).then_some(words)
     }
 
-    /// Returns whether arguments have this description, and the description is exact.
+    /// Returns whether arguments have this description, and it is not truncated.
     #[inline]
     #[must_use]
     pub fn matches(&self, args: &[IValue], grad_enabled: bool) -> bool {
@@ -101,13 +103,13 @@ impl ArgumentSpec {
 trait SpecSink {
     fn kind(&mut self, word: u64);
     fn size(&mut self, word: u64);
-    fn incomplete(&mut self) {}
+    fn truncate(&mut self) {}
 }
 
 struct Full {
     hash: u64,
     words: Words,
-    is_exact: bool,
+    is_truncated: bool,
 }
 
 impl SpecSink for Full {
@@ -123,8 +125,8 @@ impl SpecSink for Full {
         self.kind(word);
     }
 
-    fn incomplete(&mut self) {
-        self.is_exact = false;
+    fn truncate(&mut self) {
+        self.is_truncated = true;
     }
 }
 
@@ -159,7 +161,7 @@ fn value(arg: &IValue, depth: u32, sink: &mut impl SpecSink) {
         other => {
             sink.kind(head(tag(other)));
             if let IValue::Tuple(_) = other {
-                sink.incomplete();
+                sink.truncate();
             }
         }
     }
@@ -326,12 +328,12 @@ mod tests {
     }
 
     #[test]
-    fn specs_of_deep_tuples_are_not_exact() {
+    fn specs_of_deep_tuples_are_truncated() {
         let nested = |depth| {
             let inner = IValue::tuple(vec![IValue::Tensor(tensor(&[2]))]);
             spec(&[(0..depth).fold(inner, |value, _| IValue::tuple(vec![value]))])
         };
-        assert!(nested(3).is_exact() && !nested(4).is_exact());
+        assert!(!nested(3).is_truncated() && nested(4).is_truncated());
     }
 
     #[test]

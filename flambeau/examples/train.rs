@@ -3,7 +3,7 @@
 //! Run: `cargo run --release -p flambeau --example train`. It ends with the accuracy on points that were not trained on,
 //! and fails below 98 %.
 
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::{IValue, Optimizer, Session, Tensor, UpdateRule};
 
 const SOURCE: &str = "
@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let value = value.as_tensor().ok_or("the loss is a tensor")?.clone();
         session.backward(
             &[(value.clone(), Tensor::from_element(1.0_f32)?)],
-            WalkMode::default(),
+            BackwardOptions::default(),
             &mut host,
         )?;
         optimizer.step()?;

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::gradient_graphs::SECOND_ORDER;
 use crate::program::Entry;
 use crate::session::Execution;
-use flambeau_exec::tape::WalkMode;
+use flambeau_exec::tape::BackwardOptions;
 use flambeau_ir::attr::names;
 use flambeau_ir::{Graph, IValue, Prim};
 use flambeau_tensor::{DType, Tensor};
@@ -164,14 +164,14 @@ impl Entry {
             let weights = weights(&tensor)?;
             seeds.push((tensor, weights));
         }
-        let mode = WalkMode { retain_graph: true, create_graph: false };
+        let mode = BackwardOptions { retain_graph: true, create_graph: false };
         let grads = session.gradients_with(&seeds, &leaves, mode, &mut host)?;
         let mut slope = 0.0;
         for (leaf, grad) in leaves.iter().zip(&grads) {
             slope += grad.as_ref().map_or(Ok(0.0), |grad| product(grad, &direction(leaf)?))?;
         }
         let curvature = if check.second {
-            let mode = WalkMode { retain_graph: true, create_graph: true };
+            let mode = BackwardOptions { retain_graph: true, create_graph: true };
             let again = session.gradients_with(&seeds, &leaves, mode, &mut host)?;
             let mut products = Vec::new();
             for (leaf, grad) in leaves.iter().zip(again) {

@@ -13,7 +13,7 @@ use crate::session::{Execution, Session};
 use flambeau_exec::vm::{Arguments, CompiledProgram, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
 use flambeau_executor::{
-    CallOutcome, CompileJob, CompileStage, Deoptimization, Executor, Plan, PlanCache, SavedProfile,
+    CallOutcome, CompileJob, CompileStage, Deoptimization, ExecutionPlan, Executor, PlanCache, SavedProfile,
     StageFailure, StageRunner,
 };
 use flambeau_ir::types::ClassEnv;
@@ -289,7 +289,7 @@ impl Engine {
     }
 
     /// Returns the plans that the executor of `graph` has made, the most specific ones first.
-    pub(crate) fn plans(&self, graph: &Arc<Graph>) -> Vec<Arc<Plan>> {
+    pub(crate) fn plans(&self, graph: &Arc<Graph>) -> Vec<Arc<ExecutionPlan>> {
         self.known_executor(graph).map(|executor| executor.plans()).unwrap_or_default()
     }
 

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::program::Entry;
 use crate::session::Session;
 use flambeau_exec::Host;
-use flambeau_exec::tape::WalkMode;
+use flambeau_exec::tape::BackwardOptions;
 use flambeau_ir::IValue;
 use flambeau_tensor::Tensor;
 
@@ -24,7 +24,7 @@ struct Recorded {
 }
 
 /// A history that is walked again.
-const RETAIN_AND_RECORD: WalkMode = WalkMode { retain_graph: true, create_graph: true };
+const RETAIN_AND_RECORD: BackwardOptions = BackwardOptions { retain_graph: true, create_graph: true };
 
 impl Recorded {
     fn new(entry: &Entry, inputs: &[IValue], wrt: &[usize]) -> Result<Recorded, Error> {
@@ -78,7 +78,11 @@ impl Recorded {
     }
 
     /// Returns the gradients of the leaves.
-    fn gradients(&mut self, outputs: &[(Tensor, Tensor)], mode: WalkMode) -> Result<Vec<Tensor>, Error> {
+    fn gradients(
+        &mut self,
+        outputs: &[(Tensor, Tensor)],
+        mode: BackwardOptions,
+    ) -> Result<Vec<Tensor>, Error> {
         let leaves = self.leaves.clone();
         self.gradients_of(outputs, &leaves, mode)
     }
@@ -88,7 +92,7 @@ impl Recorded {
         &mut self,
         outputs: &[(Tensor, Tensor)],
         inputs: &[Tensor],
-        mode: WalkMode,
+        mode: BackwardOptions,
     ) -> Result<Vec<Tensor>, Error> {
         let outputs: Vec<_> = outputs.iter().filter(|(t, _)| t.requires_grad()).cloned().collect();
         let found = self.session.gradients_with(&outputs, inputs, mode, &mut self.host)?;
@@ -125,7 +129,7 @@ impl Entry {
     pub fn value_and_grad(&self, inputs: &[IValue], wrt: &[usize]) -> Result<(Tensor, Vec<Tensor>), Error> {
         let mut recorded = Recorded::new(self, inputs, wrt)?;
         let value = recorded.number()?;
-        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], WalkMode::default())?;
+        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], BackwardOptions::default())?;
         Ok((without_history(&value), grads))
     }
 
@@ -142,7 +146,7 @@ impl Entry {
     ) -> Result<(IValue, Vec<Tensor>), Error> {
         let mut recorded = Recorded::new(self, inputs, wrt)?;
         let outputs = recorded.seeded(cotangents)?;
-        let grads = recorded.gradients(&outputs, WalkMode::default())?;
+        let grads = recorded.gradients(&outputs, BackwardOptions::default())?;
         Ok((recorded.result, grads))
     }
 
@@ -173,7 +177,7 @@ impl Entry {
         let outputs = recorded.seeded(&seeds)?;
         let grads = recorded.gradients(&outputs, RETAIN_AND_RECORD)?;
         let products = paired(grads, tangents)?;
-        let found = recorded.gradients_of(&products, &seeds, WalkMode::default())?;
+        let found = recorded.gradients_of(&products, &seeds, BackwardOptions::default())?;
         Ok((recorded.result, found))
     }
 
@@ -192,7 +196,7 @@ impl Entry {
         let value = recorded.number()?;
         let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], RETAIN_AND_RECORD)?;
         let products = paired(grads, vectors)?;
-        let found = recorded.gradients(&products, WalkMode::default())?;
+        let found = recorded.gradients(&products, BackwardOptions::default())?;
         Ok((without_history(&value), found))
     }
 }

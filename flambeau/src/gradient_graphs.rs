@@ -39,13 +39,13 @@ pub(crate) struct GraphPlans {
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, PlanResult)>>,
-    /// Whether a plan may assume the values of integer arguments, where there is none for all values: the numbers of
-    /// iterations of loops then become constants, and the loops are written out.
+    /// Whether a plan may assume the values of integer arguments if no plan for all values exists: the trip counts of loops then
+    /// become constants, and the loops are unrolled.
     may_assume_numbers: bool,
 }
 
 /// A plan, or the reason why there is none.
-type PlanResult = Result<Arc<Plan>, String>;
+type PlanResult = Result<Arc<GradientPlan>, String>;
 
 /// The assumptions of a plan: the metadata of the arguments, and which attributes require gradients.
 #[derive(Clone, PartialEq, Eq)]
@@ -59,11 +59,11 @@ struct Key {
 }
 
 /// A differentiated graph, compiled.
-pub(crate) struct Plan {
+pub(crate) struct GradientPlan {
     forward: Arc<Code>,
     backward: Arc<Code>,
     gradient: Counts,
-    /// For each argument, the sources among its tensors.
+    /// For each argument, the indices of the differentiable inputs (*sources*) among its tensors.
     args: Vec<ArgSources>,
     /// Positions of differentiable results that this plan does not compute gradients of: they are arguments, or views
     /// of arguments, whose gradients follow from layouts.
@@ -72,7 +72,8 @@ pub(crate) struct Plan {
     draws: bool,
     /// Whether the forward graph prints, so that no call may run twice.
     prints: bool,
-    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to those of the sources.
+    /// Forward and backward graph as one: from the arguments and the gradients of the outputs to the
+    /// gradients of the differentiable inputs.
     whole: Arc<Graph>,
     /// The plans of the derivative of `whole`.
     second: GraphPlans,
@@ -80,18 +81,20 @@ pub(crate) struct Plan {
     written: Vec<Outside>,
 }
 
-/// The end of a call with a plan.
-enum Ran {
+/// The outcome of a call with a plan.
+enum Outcome {
     Returned(IValue),
     /// The forward graph raised an error.
     Raised,
-    /// The results at these positions are constants, arguments or views of arguments, other than the plan assumes.
+    /// The plan's assumption about its results does not hold: exactly the results at these positions are constants, arguments,
+    /// or views of arguments.
     Shares(Vec<Vec<usize>>),
     /// The reason why calls of this kind are recorded operator by operator.
     Refused(Cow<'static, str>),
 }
 
-/// The order of the forward graph's outputs: results, whether conditional outputs depend on a source, sources, captures.
+/// The order of the forward graph's outputs: results, whether conditional outputs depend on a differentiable input,
+/// differentiable inputs (*sources*), captures.
 struct Counts {
     outputs: Vec<Vec<usize>>,
     conditional: Vec<bool>,
@@ -133,17 +136,17 @@ impl GraphPlans {
         // same results do.
         for _ in 0..2 {
             let known = match plan.run(engine, graph, args, host)? {
-                Ran::Returned(value) => return Ok(Some(value)),
-                Ran::Raised => return Ok(None),
-                Ran::Shares(shared) => {
+                Outcome::Returned(value) => return Ok(Some(value)),
+                Outcome::Raised => return Ok(None),
+                Outcome::Shares(shared) => {
                     let key = lock(&self.plans)
                         .iter()
                         .find(|(_, known)| is_plan(known, &plan))
                         .map(|(k, _)| k.clone());
                     let Some(key) = key else { return Ok(None) };
-                    Plan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
+                    GradientPlan::new(engine, prepared, args, &key, shared)?.map(Arc::new)
                 }
-                Ran::Refused(reason) => Err(reason.into_owned()),
+                Outcome::Refused(reason) => Err(reason.into_owned()),
             };
             self.replace(&plan, &known);
             let Ok(next) = known else { return Ok(None) };
@@ -154,7 +157,7 @@ impl GraphPlans {
         Ok(None)
     }
 
-    fn replace(&self, plan: &Arc<Plan>, by: &PlanResult) {
+    fn replace(&self, plan: &Arc<GradientPlan>, by: &PlanResult) {
         for (_, known) in lock(&self.plans).iter_mut() {
             if is_plan(known, plan) {
                 *known = by.clone();
@@ -199,7 +202,7 @@ impl GraphPlans {
         engine: &Arc<Engine>,
         prepared: &Prepared,
         args: &[IValue],
-    ) -> Result<Option<Arc<Plan>>, Error> {
+    ) -> Result<Option<Arc<GradientPlan>>, Error> {
         let Some(key) = prepared.key(engine, args) else { return Ok(None) };
         let of_numbers = |(i, arg): (usize, &IValue)| match arg {
             IValue::Int(n) => Some((i, *n)),
@@ -223,7 +226,7 @@ impl GraphPlans {
         prepared: &Prepared,
         args: &[IValue],
         key: Key,
-    ) -> Result<Option<Arc<Plan>>, Error> {
+    ) -> Result<Option<Arc<GradientPlan>>, Error> {
         let mut plans = lock(&self.plans);
         if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
             return Ok(plan.clone().ok());
@@ -231,13 +234,13 @@ impl GraphPlans {
         if plans.len() >= MAX_PLANS {
             return Ok(None);
         }
-        let plan = Plan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
+        let plan = GradientPlan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
         plans.push((key, plan.clone()));
         Ok(plan.ok())
     }
 }
 
-fn is_plan(known: &PlanResult, plan: &Arc<Plan>) -> bool {
+fn is_plan(known: &PlanResult, plan: &Arc<GradientPlan>) -> bool {
     known.as_ref().is_ok_and(|known| Arc::ptr_eq(known, plan))
 }
 
@@ -265,7 +268,7 @@ impl Prepared {
             attributes: self.requires_grad(engine, args)?,
             numbers: Vec::new(),
         };
-        key.spec.is_exact().then_some(key)
+        (!key.spec.is_truncated()).then_some(key)
     }
 }
 
@@ -280,7 +283,7 @@ fn described(arg: &IValue) -> IValue {
     }
 }
 
-impl Plan {
+impl GradientPlan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
         engine: &Arc<Engine>,
@@ -288,7 +291,7 @@ impl Plan {
         args: &[IValue],
         key: &Key,
         shared: Vec<Vec<usize>>,
-    ) -> Result<Result<Plan, String>, Error> {
+    ) -> Result<Result<GradientPlan, String>, Error> {
         let attributes = &key.attributes[..];
         let session = engine.session();
         let library = session.gradient_library()?;
@@ -390,7 +393,7 @@ impl Plan {
             Ok(whole) => Arc::new(whole),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        Ok(Ok(Plan {
+        Ok(Ok(GradientPlan {
             whole,
             second: GraphPlans { may_assume_numbers: true, ..GraphPlans::default() },
             forward: engine.compile(&Arc::new(gradient.forward))?,
@@ -412,13 +415,13 @@ impl Plan {
         graph: &Arc<Graph>,
         args: &[IValue],
         host: &mut Host,
-    ) -> Result<Ran, Error> {
+    ) -> Result<Outcome, Error> {
         let before = self.draws.then(|| host.rng().fork());
-        let ran = self.run_forward(engine, graph, args, before.as_ref().map(Generator::fork), host)?;
-        if let Some(before) = before.filter(|_| !matches!(ran, Ran::Returned(_))) {
+        let outcome = self.run_forward(engine, graph, args, before.as_ref().map(Generator::fork), host)?;
+        if let Some(before) = before.filter(|_| !matches!(outcome, Outcome::Returned(_))) {
             host.set_rng(before);
         }
-        Ok(ran)
+        Ok(outcome)
     }
 
     fn run_forward(
@@ -428,17 +431,17 @@ impl Plan {
         args: &[IValue],
         generator: Option<Generator>,
         host: &mut Host,
-    ) -> Result<Ran, Error> {
+    ) -> Result<Outcome, Error> {
         let Some(written) = self.written_tensors(engine, args) else {
-            return Ok(Ran::Refused("memory that is written is shared".into()));
+            return Ok(Outcome::Refused("memory that is written is shared".into()));
         };
         let values = match unrecorded(host, |host| engine.run_code(&self.forward, args.to_vec(), host)) {
             Ok(values) => values,
             Err(error) if error.message.starts_with(LEFT_GRAPH) => {
-                return Ok(Ran::Refused(error.message.into()));
+                return Ok(Outcome::Refused(error.message.into()));
             }
             // The graph as it was loaded raises the error that names its own nodes. Nothing was written.
-            Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Ran::Raised),
+            Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Outcome::Raised),
             Err(error) => return Err(error),
         };
         let Counts { outputs, conditional, results, sources } = &self.gradient;
@@ -454,7 +457,7 @@ impl Plan {
         let source_tensors: Vec<Tensor> =
             source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
         if source_tensors.len() != *sources {
-            return Ok(Ran::Refused("a source is not a tensor".into()));
+            return Ok(Outcome::Refused("a source is not a tensor".into()));
         }
         let mut flags = flags.iter();
         let depends = conditional.iter().map(|c| !c || flags.next().and_then(IValue::as_bool) == Some(true));
@@ -465,19 +468,19 @@ impl Plan {
         for (i, path) in paths.iter().enumerate() {
             let depends = depends.get(i).copied().unwrap_or(true);
             match Gradient::tensor_at(values, path) {
-                None if depends => return Ok(Ran::Refused("a result is not where its type says".into())),
+                None if depends => return Ok(Outcome::Refused("a result is not where its type says".into())),
                 found => made.push(found.filter(|_| depends)),
             }
         }
         // No kernel converts gradients of this dtype.
         if made.iter().flatten().any(|tensor| tensor.dtype() == DType::C32) {
-            return Ok(Ran::Refused("a result is complex with parts of half precision".into()));
+            return Ok(Outcome::Refused("a result is complex with parts of half precision".into()));
         }
         let mut roles = Vec::with_capacity(made.len());
         for tensor in &made {
             match tensor.as_ref().map(|tensor| known.role(tensor)).transpose() {
                 Ok(role) => roles.push(role),
-                Err(reason) => return Ok(Ran::Refused(reason.into())),
+                Err(reason) => return Ok(Outcome::Refused(reason.into())),
             }
         }
         let (own, shared) = roles.split_at(outputs.len());
@@ -490,14 +493,14 @@ impl Plan {
                 let is_conditional = is_conditional.next() == Some(true);
                 !is_own(role) && !is_conditional
             });
-            return Ok(Ran::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
+            return Ok(Outcome::Shares(shared.map(|(path, _)| (*path).clone()).collect()));
         }
         let views = made.iter().zip(&roles).filter_map(|(tensor, role)| match (tensor, role) {
             (Some(tensor), Some(Role::View(of))) => Some((tensor, of)),
             _ => None,
         });
         if !views.clone().all(|(_, of)| tape::has_views_by_layout(of)) {
-            return Ok(Ran::Refused("a result is a view of a tensor whose elements share memory".into()));
+            return Ok(Outcome::Refused("a result is a view of a tensor whose elements share memory".into()));
         }
         views.for_each(|(view, of)| tape::record_view(view, of));
         // The elements that the backward graph reads are those from before the writes.
@@ -522,7 +525,7 @@ impl Plan {
         };
         let call = RecordedCall { args, arg_sources: self.args.clone(), captures: &captures, generator };
         tape::record_graph(Arc::new(derivative), &of_graph, &source_tensors, call);
-        Ok(Ran::Returned(flambeau_exec::one_value(values.iter().cloned())))
+        Ok(Outcome::Returned(flambeau_exec::one_value(values.iter().cloned())))
     }
 
     /// Returns the tensors that a call writes; `None` if other tensors of the call share memory with one of them.
@@ -542,7 +545,7 @@ impl Plan {
 }
 
 /// Returns the forward and the backward graph as one graph, whose inputs are the arguments and the gradients of the
-/// outputs, and whose outputs are the gradients of the sources.
+/// outputs, and whose outputs are the gradients of the differentiable inputs.
 fn whole(
     forward: &Graph,
     backward: &Graph,
@@ -602,8 +605,8 @@ fn unrecorded<R>(host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
 struct Derivative {
     engine: Arc<Engine>,
     graph: Arc<Graph>,
-    plan: Arc<Plan>,
-    /// The elements of [`Plan::written`] before the call.
+    plan: Arc<GradientPlan>,
+    /// The elements of [`GradientPlan::written`] before the call.
     before: Vec<Tensor>,
 }
 
@@ -645,7 +648,7 @@ impl GraphDerivative for Derivative {
         grads: &[IValue],
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError> {
-        let Plan { whole, second, gradient, .. } = &*self.plan;
+        let GradientPlan { whole, second, gradient, .. } = &*self.plan;
         let found = self.replay(args, |mut args| {
             args.extend(grads.iter().cloned());
             second.run(&self.engine, whole, &args, host).map_err(|e| of_error(&e))

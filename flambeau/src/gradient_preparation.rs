@@ -1,5 +1,5 @@
-//! Preparation of functions for differentiation: calls and contexts are expanded, questions about recording answered, writes
-//! made functional, composite operators expanded, and branches that cannot be differentiated replaced by errors.
+//! Preparation of functions for differentiation: inlines calls and context managers, folds grad-mode and `requires_grad`
+//! queries, functionalizes writes, expands composite operators, and replaces branches that cannot be differentiated by errors.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -21,12 +21,12 @@ pub(crate) const LEFT_GRAPH: &str = "takes a branch that cannot be differentiate
 /// Rounds of expanding bodies of composite operators: their bodies may contain such operators.
 const ROUNDS: usize = 4;
 
-/// Makes writes of a function to its own values functional, and unrolls loops with constant numbers of iterations.
+/// Functionalizes writes of a function to its own values, and unrolls loops with constant trip counts.
 const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
                        simplify";
 
-/// Answers questions about metadata that a plan assumes, writes out the loops whose numbers of iterations these determine,
-/// and makes the writes functional that remain.
+/// Folds queries of the metadata that a plan assumes, unrolls the loops whose trip counts become constant, and functionalizes
+/// the remaining writes.
 pub(crate) const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),\
                           fix{8}(loop_unrolling{constant},container_replacement,scalar_replacement,\
                           lower_simple_tuples,peephole,constant_propagation,dce),\
@@ -71,9 +71,9 @@ impl Prepared {
         let mut graph = applied(&graph, PREPARE)?;
         let registry = graph.registry();
         let (history, queries) = (registry.column::<ReadsHistory>(), registry.column::<RecordingQuery>());
-        let is_answered = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
+        let is_folded_later = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
         let reads = |n: &NodeId| {
-            graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_answered(row))
+            graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_folded_later(row))
         };
         if let Some(node) = graph.nodes_deep().find(reads) {
             return Err(

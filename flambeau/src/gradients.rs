@@ -8,7 +8,7 @@ use crate::gradient_preparation::expanded;
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::{
-    self, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Tape, ViewRecord, WalkMode,
+    self, BackwardOptions, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Tape, ViewRecord,
 };
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
@@ -407,7 +407,12 @@ impl Session {
         inputs: &[Tensor],
         host: &mut Host,
     ) -> Result<Vec<Option<Tensor>>, Error> {
-        self.gradients_with(outputs, inputs, WalkMode { retain_graph: true, create_graph: false }, host)
+        self.gradients_with(
+            outputs,
+            inputs,
+            BackwardOptions { retain_graph: true, create_graph: false },
+            host,
+        )
     }
 
     /// As [`Session::gradients`], with a choice of what happens to the history: with `create_graph` the gradients have
@@ -419,7 +424,7 @@ impl Session {
         &self,
         outputs: &[(Tensor, Tensor)],
         inputs: &[Tensor],
-        mode: WalkMode,
+        mode: BackwardOptions,
         host: &mut Host,
     ) -> Result<Vec<Option<Tensor>>, Error> {
         Ok(tape::gradients(&self.tape()?, outputs, inputs, mode, host)?)
@@ -432,7 +437,7 @@ impl Session {
     pub fn backward(
         &self,
         outputs: &[(Tensor, Tensor)],
-        mode: WalkMode,
+        mode: BackwardOptions,
         host: &mut Host,
     ) -> Result<(), Error> {
         Ok(tape::backward(&self.tape()?, outputs, mode, host)?)

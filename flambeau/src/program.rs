@@ -7,7 +7,7 @@ use crate::recording::requires_grad;
 use crate::session::Session;
 use flambeau_exec::Host;
 use flambeau_exec::vm::Arguments;
-use flambeau_executor::{Deoptimization, Plan};
+use flambeau_executor::{Deoptimization, ExecutionPlan};
 use flambeau_frontend::print::{self, ReceiverForm};
 use flambeau_ir::module::Function;
 use flambeau_ir::schema::Argument;
@@ -432,7 +432,7 @@ impl Entry {
     }
 
     /// Returns the plans that calls of this graph run under [`crate::Execution::Profiling`], the most specific ones first.
-    pub fn plans(&self) -> Vec<Arc<Plan>> {
+    pub fn plans(&self) -> Vec<Arc<ExecutionPlan>> {
         self.engine.plans(&self.graph)
     }
 

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::Host;
-use flambeau::exec::tape::{WalkMode, is_recorded};
+use flambeau::exec::tape::{BackwardOptions, is_recorded};
 use flambeau::{Entry, Execution, IValue, Session, Tensor};
 
 const SOURCE: &str = "
@@ -126,7 +126,7 @@ fn gradients_have_gradients_to_any_order() {
     let x = leaf(&[2.0]);
     let mut host = session.host();
     let mut value = tensor(&entry(&session, "cube").call(&[IValue::Tensor(x.clone())], &[]).unwrap());
-    let mode = WalkMode { retain_graph: true, create_graph: true };
+    let mode = BackwardOptions { retain_graph: true, create_graph: true };
     for expected in [12.0, 12.0, 6.0] {
         let one = Tensor::from_slice(&[1.0], &[1]).unwrap();
         let found = session.gradients_with(&[(value, one)], std::slice::from_ref(&x), mode, &mut host);
@@ -247,7 +247,7 @@ fn loops_have_second_derivatives_as_graphs() {
                 let args = [IValue::Tensor(x.clone()), IValue::Int(n)];
                 let result = tensor(&entry.call_on(&args, &[], host).unwrap());
                 let ones = |t: &Tensor| Tensor::full(t.sizes(), 1.0.into(), t.dtype()).unwrap();
-                let mode = WalkMode { retain_graph: true, create_graph: true };
+                let mode = BackwardOptions { retain_graph: true, create_graph: true };
                 let seed = ones(&result);
                 let wrt = [x];
                 let grad =
@@ -338,7 +338,7 @@ fn passes_that_call_a_writing_function_again_repeat() {
     let IValue::Tuple(results) = &results else { panic!("a pair") };
     let first = tensor(&results.items()[0]);
     for create_graph in [false, false, true, true] {
-        let mode = WalkMode { retain_graph: true, create_graph };
+        let mode = BackwardOptions { retain_graph: true, create_graph };
         let seed = Tensor::full(first.sizes(), 1.0.into(), first.dtype()).unwrap();
         let found =
             session.gradients_with(&[(first.clone(), seed)], std::slice::from_ref(&x), mode, &mut host);
@@ -364,7 +364,7 @@ fn calls_of_graphs_write_their_arguments_once() {
             let args = [&x, &mean, &other].map(|t| IValue::Tensor(t.clone()));
             let result = tensor(&entry.call_on(&args, &[], &mut host).unwrap());
             let ones = |t: &Tensor| Tensor::full(t.sizes(), 1.0.into(), t.dtype()).unwrap();
-            let mode = WalkMode { retain_graph: true, create_graph: twice };
+            let mode = BackwardOptions { retain_graph: true, create_graph: twice };
             let seed = ones(&result);
             let outputs = [(result.clone(), seed)];
             let wrt = [x];

@@ -1,7 +1,7 @@
 //! Derivatives of entries as functions, and optimizers, compared with known values and with PyTorch's.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::{Entry, IValue, Optimizer, Session, Tensor, UpdateRule};
 
 const SOURCE: &str = "
@@ -94,7 +94,7 @@ fn trained(update: UpdateRule) -> Vec<f64> {
         let mut host = session.host();
         let value = loss.call_on(&args(&[&p]), &[], &mut host).unwrap().as_tensor().unwrap().clone();
         let one = Tensor::from_element(1.0).unwrap();
-        session.backward(&[(value, one)], WalkMode::default(), &mut host).unwrap();
+        session.backward(&[(value, one)], BackwardOptions::default(), &mut host).unwrap();
         optimizer.step().unwrap();
     }
     values(&p)

@@ -5,7 +5,7 @@ use crate::support::kernel;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::tape::{
-    self, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, ViewRecord, WalkMode,
+    self, BackwardOptions, NoDerivatives, ReadsHistory, RecordingQuery, RequestsGradients, Tape, ViewRecord,
 };
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
@@ -77,10 +77,10 @@ fn optional_tensors(cx: &KernelCx<'_>, i: usize) -> Result<Vec<Option<Tensor>>, 
 
 /// Returns the mode of a backward pass from the arguments `retain_graph` and `create_graph`, which follow each other. The graph is
 /// retained by default if it is differentiated again.
-fn mode(cx: &KernelCx<'_>, retain_graph: usize) -> Result<WalkMode, KernelError> {
+fn mode(cx: &KernelCx<'_>, retain_graph: usize) -> Result<BackwardOptions, KernelError> {
     let create_graph = cx.boolean(retain_graph + 1)?;
     let given = cx.arg(retain_graph)?.as_bool();
-    Ok(WalkMode { retain_graph: given.unwrap_or(create_graph), create_graph })
+    Ok(BackwardOptions { retain_graph: given.unwrap_or(create_graph), create_graph })
 }
 
 fn backward_of_one(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -155,8 +155,13 @@ fn gathering(g: &mut Gen<'_>) -> IValue {
     let leaf = leaf(g);
     if let IValue::Tensor(leaf) = &leaf {
         let tape = Tape::new(Arc::new(NoDerivatives));
-        tape::backward(&tape, &[(leaf.clone(), leaf.alias())], WalkMode::default(), &mut Host::quiet())
-            .expect("invariant: a leaf gathers what comes to it");
+        tape::backward(
+            &tape,
+            &[(leaf.clone(), leaf.alias())],
+            BackwardOptions::default(),
+            &mut Host::quiet(),
+        )
+        .expect("invariant: a leaf gathers what comes to it");
     }
     leaf
 }

@@ -250,7 +250,7 @@ fn to_reduced() -> OpDef {
 fn to_full() -> OpDef {
     let is_half = |dtype: DType| matches!(dtype, DType::F16 | DType::BF16);
     OpDef::named("aten::_autocast_to_full_precision")
-        .with(Doc("A tensor of half precision in single precision; another tensor itself."))
+        .with(Doc("Casts a float16 or bfloat16 tensor to float32 if `cpu_enabled`; returns any other tensor unchanged."))
         .with(ResultShapes::same_as(0))
         .with(Dtype::from(move |cx| match (cx.dtype(0)?, cx.bool(2)?) {
             (dtype, true) if is_half(dtype) => Some(DType::F32),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::Host;
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
@@ -702,7 +702,7 @@ pub(crate) fn gradients(
     let tensors = |of: &[PyRef<'_, PyTensor>]| of.iter().map(|t| t.0.clone()).collect::<Vec<_>>();
     let pairs: Vec<_> = tensors(&outputs).into_iter().zip(tensors(&seeds)).collect();
     let inputs = tensors(&inputs);
-    let mode = WalkMode { retain_graph, create_graph };
+    let mode = BackwardOptions { retain_graph, create_graph };
     let session = session(py)?;
     let found = py.detach(|| session.gradients_with(&pairs, &inputs, mode, &mut host(session)));
     Ok(or_raise(py, found)?.into_iter().map(|tensor| tensor.map(PyTensor)).collect())

@@ -4,7 +4,7 @@
 //! mean what they mean in programs.
 
 use flambeau::Session;
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::tensor::{Scalar, Tensor};
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -132,7 +132,7 @@ impl PyTensor {
                 ));
             }
         };
-        let mode = WalkMode { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
+        let mode = BackwardOptions { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
         let outputs = [(self.0.clone(), gradient)];
         let session = session(py)?;
         let result = py.detach(|| session.backward(&outputs, mode, &mut host(session)));

@@ -134,8 +134,8 @@ pub struct PipelineError {
     pub pass: String,
     /// The error.
     pub error: PassError,
-    /// The graph before the pass, preceded by the command that runs the pass on it. Present only with
-    /// [`Checks::EveryPass`] or above, or if the pass returned the error itself.
+    /// The graph before the pass, preceded by the command that runs the pass on it. `None` below
+    /// [`Checks::EveryPass`], because the graph before the pass is then not kept, and if the deadline has passed.
     pub reproducer: Option<String>,
     /// The report on the passes that ran before the failure.
     pub report: PipelineReport,

@@ -153,7 +153,8 @@ impl Drop for ReadFew<'_> {
     }
 }
 
-impl Locked for ReadFew<'_> {
+// SAFETY: `new` takes a shared lock of every storage in `held`; only `drop` releases them.
+unsafe impl Locked for ReadFew<'_> {
     #[inline]
     fn holds(&self, storage: &Storage) -> bool {
         self.held.iter().any(|held| held.ptr_eq(storage))
@@ -166,7 +167,8 @@ pub(crate) enum ReadAll<'a> {
     Many(Guards<'a>),
 }
 
-impl Locked for ReadAll<'_> {
+// SAFETY: the guards that it delegates to hold the locks.
+unsafe impl Locked for ReadAll<'_> {
     fn holds(&self, storage: &Storage) -> bool {
         match self {
             ReadAll::Few(guards) => guards.holds(storage),
@@ -242,7 +244,8 @@ impl<'a> WriteGuards<'a> {
             self.target.ptr_eq(&meta.storage) || self.source.is_some_and(|s| s.ptr_eq(&meta.storage)),
             "invariant: the storage is locked"
         );
-        span_of(meta, dtype).0
+        // SAFETY: the assertion above: these guards hold a lock of the storage.
+        unsafe { span_of(meta, dtype).0 }
     }
 }
 
@@ -262,13 +265,16 @@ impl Drop for WriteGuards<'_> {
     }
 }
 
-/// Returns the pointer to the first element of a layout in a locked storage, and the number of bytes from there to the
-/// end of the furthest element, all of which are within the storage.
+/// Returns the pointer to the first element of a layout in a storage, and the number of bytes from there to the end of
+/// the furthest element, all of which are within the storage.
 ///
 /// # Panics
 /// Panics if the layout is not within the storage.
+///
+/// # Safety
+/// If the layout has elements, the caller holds a lock of the storage, shared or exclusive, during the call.
 #[inline]
-fn span_of(meta: &Meta, dtype: DType) -> (*mut u8, usize) {
+unsafe fn span_of(meta: &Meta, dtype: DType) -> (*mut u8, usize) {
     let layout = &meta.layout;
     if layout.numel() == 0 {
         return (std::ptr::dangling_mut::<u128>().cast(), 0);
@@ -276,14 +282,19 @@ fn span_of(meta: &Meta, dtype: DType) -> (*mut u8, usize) {
     let end = layout.storage_end().saturating_mul(dtype.size());
     assert!(end <= meta.storage.nbytes(), "invariant: a layout lies within its storage");
     let start = layout.offset() as usize * dtype.size();
-    // SAFETY: the storage is locked, and the assertion above found the layout, with its first element, to be within it.
+    // SAFETY: the caller holds a lock, so `data` does not change during the call; the assertion above found the layout,
+    // with its first element, to be within the storage.
     (unsafe { meta.storage.data().add(start) }, end - start)
 }
 
 /// Held locks, and the elements that may be read under them: the only way from a locked storage to slices of its
 /// elements.
-pub(crate) trait Locked {
-    /// Returns whether a storage is locked by these guards for reading.
+///
+/// # Safety
+/// While [`holds`](Locked::holds) returns `true` for a storage, the guards hold its shared lock; they release it only when
+/// they are dropped. The provided methods make slices under that lock.
+pub(crate) unsafe trait Locked {
+    /// Returns whether these guards hold the shared lock of a storage.
     fn holds(&self, storage: &Storage) -> bool;
 
     /// Returns the elements of a tensor from its first to its furthest.
@@ -293,7 +304,8 @@ pub(crate) trait Locked {
     #[inline]
     fn elements<'a, T: Element>(&'a self, meta: &'a Meta) -> &'a [T::Raw] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
-        let (start, len) = span_of(meta, T::DTYPE);
+        // SAFETY: the assertion above: these guards hold a lock of the storage.
+        let (start, len) = unsafe { span_of(meta, T::DTYPE) };
         // SAFETY: pointer and length: `span_of` checks that the layout is within the storage. All bytes of a storage
         // are initialized before it is shared, and every byte pattern is an element. Alignment: storages are aligned
         // for every element type, and so is the dangling pointer of an empty tensor. Lifetime: the storage stays locked
@@ -305,16 +317,21 @@ pub(crate) trait Locked {
     #[inline]
     fn bytes<'a>(&'a self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
         assert!(meta.layout.numel() == 0 || self.holds(&meta.storage), "invariant: the storage is locked");
-        let (start, len) = span_of(meta, dtype);
+        // SAFETY: the assertion above: these guards hold a lock of the storage.
+        let (start, len) = unsafe { span_of(meta, dtype) };
         // SAFETY: as for `elements`.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 }
 
-/// Held locks of which one is exclusive, and the bytes that may be written under it.
-pub(crate) trait Writes: Locked {
-    /// Returns whether a storage is locked by these guards for writing.
-    fn owns(&self, storage: &Storage) -> bool;
+/// Held locks of which some are exclusive, and the bytes that may be written under them.
+///
+/// # Safety
+/// While [`holds_exclusive`](Writes::holds_exclusive) returns `true` for a storage, the guards hold its exclusive lock, its
+/// bytes have been made writable ([`Storage::make_owned`]), and [`Locked::holds`] returns `false` for it.
+pub(crate) unsafe trait Writes: Locked {
+    /// Returns whether these guards hold the exclusive lock of a storage.
+    fn holds_exclusive(&self, storage: &Storage) -> bool;
 
     /// Returns the bytes of a tensor from its first to its furthest element, for writing, and access to other bytes
     /// under the same locks.
@@ -324,10 +341,11 @@ pub(crate) trait Writes: Locked {
     #[inline]
     fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], OtherBytes<'a, Self>) {
         assert!(
-            meta.layout.numel() == 0 || self.owns(&meta.storage),
+            meta.layout.numel() == 0 || self.holds_exclusive(&meta.storage),
             "invariant: the storage is locked for writing"
         );
-        let (start, len) = span_of(meta, dtype);
+        // SAFETY: the assertion above: these guards hold the exclusive lock of the storage.
+        let (start, len) = unsafe { span_of(meta, dtype) };
         let others =
             OtherBytes { guards: self, target: &meta.storage, bytes: start.addr()..start.addr() + len };
         // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: the storage is locked exclusively, this
@@ -352,47 +370,60 @@ impl<'a, G: Writes + ?Sized> OtherBytes<'a, G> {
     /// target.
     #[inline]
     pub(crate) fn bytes(&self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
-        let (start, len) = span_of(meta, dtype);
+        let is_target = meta.storage.ptr_eq(self.target);
+        assert!(
+            meta.layout.numel() == 0 || is_target || self.guards.holds(&meta.storage),
+            "invariant: an input is locked"
+        );
+        // SAFETY: the assertion above: the guards hold a shared lock of the storage, or the target's exclusive one.
+        let (start, len) = unsafe { span_of(meta, dtype) };
         let at = start.addr();
-        let beside =
-            meta.storage.ptr_eq(self.target) && (at + len <= self.bytes.start || self.bytes.end <= at);
-        let apart = len == 0 || beside || self.guards.holds(&meta.storage);
-        assert!(apart, "invariant: an input is locked, and shares no byte with the target");
+        assert!(
+            len == 0 || !is_target || at + len <= self.bytes.start || self.bytes.end <= at,
+            "invariant: an input shares no byte with the target"
+        );
         // SAFETY: pointer, length and lifetime: as for `elements`. Aliasing: nothing is written under a shared lock.
         // Under the exclusive lock only the target's bytes are written, and these are others.
         unsafe { std::slice::from_raw_parts(start, len) }
     }
 }
 
-impl Locked for WriteGuards<'_> {
+// SAFETY: `new` takes a shared lock of the source, which is not the target; only `drop` releases it.
+unsafe impl Locked for WriteGuards<'_> {
     #[inline]
     fn holds(&self, storage: &Storage) -> bool {
         self.source.is_some_and(|source| source.ptr_eq(storage))
     }
 }
 
-impl Writes for WriteGuards<'_> {
+// SAFETY: `new` takes the exclusive lock of the target and makes its bytes writable; only `drop` releases it. The source
+// is another storage.
+unsafe impl Writes for WriteGuards<'_> {
     #[inline]
-    fn owns(&self, storage: &Storage) -> bool {
+    fn holds_exclusive(&self, storage: &Storage) -> bool {
         self.target.ptr_eq(storage)
     }
 }
 
-impl Writes for Guards<'_> {
+// SAFETY: `LockSet::lock` takes the exclusive lock of every storage that is to be written and makes its bytes writable;
+// only `drop` releases it. Every storage has one entry in the set, so the set holds no shared lock of it.
+unsafe impl Writes for Guards<'_> {
     #[inline]
-    fn owns(&self, storage: &Storage) -> bool {
+    fn holds_exclusive(&self, storage: &Storage) -> bool {
         self.wanted.iter().any(|(held, write)| *write && held.ptr_eq(storage))
     }
 }
 
-impl Locked for ReadGuards<'_> {
+// SAFETY: `new` takes shared locks of both storages; only `drop` releases them.
+unsafe impl Locked for ReadGuards<'_> {
     #[inline]
     fn holds(&self, storage: &Storage) -> bool {
         self.0.ptr_eq(storage) || self.1.is_some_and(|second| second.ptr_eq(storage))
     }
 }
 
-impl Locked for ReadThree<'_> {
+// SAFETY: `new` takes a shared lock of every storage in the array; only `drop` releases them.
+unsafe impl Locked for ReadThree<'_> {
     #[inline]
     fn holds(&self, storage: &Storage) -> bool {
         self.0.iter().flatten().any(|held| held.ptr_eq(storage))
@@ -494,11 +525,13 @@ impl Guards<'_> {
     #[inline]
     pub(crate) fn start(&self, meta: &Meta, dtype: DType) -> *mut u8 {
         assert!(self.wanted.iter().any(|(s, _)| s.ptr_eq(&meta.storage)), "invariant: the storage is locked");
-        span_of(meta, dtype).0
+        // SAFETY: the assertion above; all locks of the set are taken before the guards are returned.
+        unsafe { span_of(meta, dtype).0 }
     }
 }
 
-impl Locked for Guards<'_> {
+// SAFETY: `LockSet::lock` takes a shared lock of every storage that is only to be read; only `drop` releases it.
+unsafe impl Locked for Guards<'_> {
     #[inline]
     fn holds(&self, storage: &Storage) -> bool {
         self.wanted.iter().any(|(held, write)| !write && held.ptr_eq(storage))

@@ -3,8 +3,8 @@
 //! Allocation dominates the time of small and of large tensors alike: `malloc` for small ones, page faults for large
 //! ones. A [`Recycler`] keeps freed blocks by size class while it is entered on a thread, so a program that runs again
 //! reuses blocks that are mapped and in the cache.
-//! It is a thread-local scope, because the executor owns the threads that run programs. In addition each
-//! thread keeps a few small blocks of its own, for values that outlive scopes, such as the results of runs.
+//! It is a thread-local scope: the machine (`exec/src/vm`) holds a recycler and enters it on the thread that runs the program,
+//! so no lock is needed. In addition each thread keeps a few small blocks of its own, for values that outlive scopes, such as the results of runs.
 //!
 //! Blocks of elements (of storages, of scratch buffers) come from [`allocate_elements`]: in guarded memory
 //! (`guard.rs`), which tests use, each of them is a separate mapping. Headers and shared values are always ordinary
@@ -206,6 +206,8 @@ pub(crate) unsafe fn release(block: Block) {
     unsafe { system_release(block) }
 }
 
+/// Returns a block to the system.
+///
 /// # Safety
 /// As [`release`].
 #[inline(never)]
@@ -480,7 +482,8 @@ impl Pool {
     }
 }
 
-/// Keeps freed blocks for reuse while it is entered on a thread. An executor holds one per program that it runs.
+/// Keeps freed blocks for reuse while it is entered on a thread. A machine holds one, and enters it on the thread that runs
+/// its program.
 pub struct Recycler {
     pool: Box<Pool>,
 }

@@ -31,7 +31,8 @@ struct ByteCounter {
 
 const OWNER_REF: usize = 1 << 62;
 const THREAD_REF: usize = 1 << 50;
-/// The largest limit. Transient additions of more threads than a machine has do not reach [`THREAD_REF`].
+/// The largest limit, in bytes. It is far below [`THREAD_REF`]: each thread may add a charge to the sum before it finds that
+/// the limit is exceeded and subtracts the charge, and the sum of such charges must not reach [`THREAD_REF`].
 const MAX_LIMIT: usize = 1 << 48;
 
 /// Maximum absolute value of a thread's delta, in bytes.

@@ -1,17 +1,20 @@
-//! Indexed access: elements are read, written and combined at lists of positions in a tensor's memory.
+//! Indexed access: elements are read, written and combined at lists of element offsets in a tensor's memory.
 //!
 //! Indexing by tensors, gathering and scattering share these loops. Operators convert indices to an [`IndexSet`] and
 //! check them. The loops depend neither on dimensions nor, for pure moves, on element types: elements move as bits of
 //! their size.
 //!
-//! An [`IndexSet`] is grouped into lanes: a lane has the positions of all indices for one element of the dimensions
-//! that are not indexed. If positions of different lanes are different elements, threads process lanes in parallel.
-//! Positions within a lane are processed in order, because a repeated position must see the earlier result.
+//! An [`IndexSet`] is a list of element offsets, each relative to the tensor's first element, arranged as a grid of rank 3
+//! [outer, middle, inner]: the middle dimension counts the indices, outer and inner the elements of the dimensions before and
+//! after them. A *slice* of the set has the offsets of all indices for one pair of an outer and an inner number. If the offsets of
+//! different slices are different elements, threads process slices in parallel. The offsets of a slice are processed in order,
+//! because a repeated offset must see the earlier result.
 //!
-//! Invariant: a position counts elements from the tensor's first. A position outside of the tensor's memory panics, so
-//! callers check indices before they make an [`IndexSet`].
-#![allow(unsafe_code, reason = "threads write lanes of one tensor")]
+//! Invariant: an offset is within the tensor's memory. Accesses panic otherwise, so callers check indices before they make an
+//! [`IndexSet`].
+#![allow(unsafe_code, reason = "threads write slices of one tensor")]
 
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use smallvec::SmallVec;
@@ -24,22 +27,22 @@ use crate::layout::Layout;
 use crate::tensor::Tensor;
 use crate::threads::{self, SendPtr};
 
-/// Positions in a tensor's memory, in row-major order of three numbers (outer, middle, inner). A lane is one pair of
-/// outer and inner numbers.
+/// Element offsets relative to a tensor's first element: a grid of rank 3 [outer, middle, inner] in row-major order. See the
+/// [module](self).
 pub struct IndexSet {
     at: At,
-    /// Whether positions of different lanes are different elements.
+    /// Whether the offsets of different slices are different elements.
     disjoint: bool,
 }
 
 enum At {
-    /// Sums of one entry from each of three lists; `run`: the last list is `0, 1, 2, ...`.
+    /// Sums of one offset from each of three lists; `run`: the last list is `0, 1, 2, ...`.
     Sums { outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>, run: bool },
-    /// Every position, and the count of each of the three numbers.
+    /// Every offset, and the sizes of the grid.
     Listed { all: Vec<usize>, counts: [usize; 3] },
 }
 
-/// Returns the positions of all elements of a region with these sizes and strides, in row-major order.
+/// Returns the offsets of all elements of a region with these sizes and strides, relative to its first, in row-major order.
 ///
 /// # Errors
 /// Returns [`TensorError::SizeOverflow`] if the region has too many elements, and an error if memory or the budget is
@@ -73,19 +76,19 @@ fn is_disjoint(layout: &Layout) -> bool {
 }
 
 impl IndexSet {
-    /// Makes the set of the sums of positions in three lists.
+    /// Makes the set of the sums of offsets in three lists, one per dimension of the grid.
     pub fn new(outer: Vec<usize>, middle: Vec<usize>, inner: Vec<usize>) -> IndexSet {
         let run = inner.iter().enumerate().all(|(i, &at)| i == at);
         IndexSet { at: At::Sums { outer, middle, inner, run }, disjoint: false }
     }
 
-    /// Makes the set of arbitrary positions; they form a single lane.
-    pub fn each(positions: Vec<usize>) -> IndexSet {
-        let counts = [1, positions.len(), 1];
-        IndexSet { at: At::Listed { all: positions, counts }, disjoint: false }
+    /// Makes the set of arbitrary offsets; they form a single slice.
+    pub fn each(offsets: Vec<usize>) -> IndexSet {
+        let counts = [1, offsets.len(), 1];
+        IndexSet { at: At::Listed { all: offsets, counts }, disjoint: false }
     }
 
-    /// Makes the set of the slices `rows` of a dimension.
+    /// Makes the set of the elements with the indices `rows` in dimension `dim`.
     ///
     /// # Errors
     /// Returns an error if memory or the budget is exhausted.
@@ -135,7 +138,7 @@ impl IndexSet {
 
     /// Makes the set of one element per entry of `indices`, each an index along `dim`. `indices` is in row-major order
     /// of `sizes`, which has the tensor's rank and is nowhere larger except along `dim`. In the other dimensions an
-    /// entry's own position is used.
+    /// entry's own index is used.
     ///
     /// # Errors
     /// Returns an error if memory or the budget is exhausted.
@@ -163,7 +166,7 @@ impl IndexSet {
         Ok(IndexSet { at: At::Listed { all, counts }, disjoint: is_disjoint(layout) })
     }
 
-    /// Returns the count of each of the three numbers.
+    /// Returns the sizes of the grid: outer, middle, inner.
     fn counts(&self) -> [usize; 3] {
         match &self.at {
             At::Sums { outer, middle, inner, .. } => [outer.len(), middle.len(), inner.len()],
@@ -171,20 +174,21 @@ impl IndexSet {
         }
     }
 
-    /// Returns the number of positions.
+    /// Returns the number of offsets.
     pub fn len(&self) -> usize {
         self.counts().iter().product()
     }
 
-    /// Returns whether there are no positions.
+    /// Returns whether there are no offsets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Calls `f(first, at, count)` for runs of consecutive positions in the lanes of one outer number and a range of
-    /// inner ones. `first` is the number of the run's first position, `at` that position, `count` the length.
+    /// Calls `f(first, at, count)` for runs of consecutive offsets in the slices of one outer number and a range of inner
+    /// numbers. `first` is the index of the run's first offset in the grid, `at` that offset, `count` the length of the run in
+    /// elements.
     #[inline(always)]
-    fn lanes(&self, outer: usize, inner: Range<usize>, mut f: impl FnMut(usize, usize, usize)) {
+    fn slices(&self, outer: usize, inner: Range<usize>, mut f: impl FnMut(usize, usize, usize)) {
         let [_, rows, width] = self.counts();
         let first = |row: usize| (outer * rows + row) * width;
         match &self.at {
@@ -206,28 +210,28 @@ impl IndexSet {
         }
     }
 
-    /// As [`lanes`](IndexSet::lanes) for all lanes, on several threads if the lanes are disjoint.
+    /// As [`slices`](IndexSet::slices) for all slices, on several threads if the slices are disjoint.
     fn share(&self, f: impl Fn(usize, usize, usize) + Sync) {
         let [outer, rows, width] = self.counts();
-        // An empty run has a position too, which need not exist.
+        // An empty run has an offset too, which need not be within the memory.
         if self.is_empty() {
             return;
         }
         if !self.disjoint {
-            return (0..outer).for_each(|outer| self.lanes(outer, 0..width, &f));
+            return (0..outer).for_each(|outer| self.slices(outer, 0..width, &f));
         }
-        // Inner numbers are neighbours in memory, so lanes of few inner numbers are not separated.
+        // Slices of consecutive inner numbers are neighbours in memory, so a few of them are one part of the loop.
         let piece = threads::rows(rows * COST_PER_POSITION).max(64).min(width);
         let pieces = width.div_ceil(piece);
         threads::split(outer * pieces, threads::rows(rows * piece * COST_PER_POSITION), |parts| {
             for part in parts {
                 let start = part % pieces * piece;
-                self.lanes(part / pieces, start..width.min(start + piece), &f);
+                self.slices(part / pieces, start..width.min(start + piece), &f);
             }
         });
     }
 
-    /// Fills `to` with the elements at the positions from the `first`-th repetition of the inner numbers on.
+    /// Fills `to` with the elements at the offsets of the grid's rows of inner numbers, from row `first` on.
     fn read<R: Copy>(&self, first: usize, from: &[R], to: &mut [R]) {
         let (outer, middle, inner, run) = match &self.at {
             At::Sums { outer, middle, inner, run } => (outer, middle, inner, *run),
@@ -251,33 +255,37 @@ impl IndexSet {
         }
     }
 
-    /// Calls `f(number, position)` for each position; positions of a lane are visited in order.
+    /// Calls `f(index, offset)` for each offset, with its index in the grid; the offsets of a slice are visited in order.
     #[inline]
     pub fn for_each(&self, mut f: impl FnMut(usize, usize)) {
         let [outer, _, width] = self.counts();
         if !self.is_empty() {
             (0..outer).for_each(|outer| {
-                self.lanes(outer, 0..width, |first, at, count| (0..count).for_each(|i| f(first + i, at + i)));
+                self.slices(outer, 0..width, |first, at, count| {
+                    (0..count).for_each(|i| f(first + i, at + i))
+                });
             });
         }
     }
 }
 
-/// Estimated operations per position.
+/// Estimated operations per offset.
 const COST_PER_POSITION: usize = 2;
 
-/// The elements of a tensor, to which threads write lanes.
-struct Target<R> {
+/// The elements of a tensor, to which threads write slices of an [`IndexSet`].
+struct Target<'a, R> {
     start: SendPtr<R>,
     len: usize,
+    /// The elements are borrowed exclusively while the target exists.
+    elements: PhantomData<&'a mut [R]>,
 }
 
-impl<R> Target<R> {
-    fn new(slice: &mut [R]) -> Self {
-        Target { start: SendPtr(slice.as_mut_ptr()), len: slice.len() }
+impl<'a, R> Target<'a, R> {
+    fn new(elements: &'a mut [R]) -> Self {
+        Target { start: SendPtr(elements.as_mut_ptr()), len: elements.len(), elements: PhantomData }
     }
 
-    /// Returns elements of one lane.
+    /// Returns elements of one slice of the set.
     ///
     /// # Safety
     /// No other reference to these elements exists while the result is used.
@@ -285,13 +293,13 @@ impl<R> Target<R> {
     #[allow(clippy::mut_from_ref, reason = "exclusive access is part of the caller's contract")]
     unsafe fn run(&self, at: usize, count: usize) -> &mut [R] {
         assert!(at <= self.len && count <= self.len - at, "offset {at} of {}", self.len);
-        // SAFETY: pointer and length: the assertion above checks that the run is within the slice that `self` was made
-        // from, which outlives the result. Aliasing: the caller's contract.
+        // SAFETY: pointer and length: the assertion above checks that the run is within the elements that `self` borrows.
+        // Lifetime: the result borrows `self`, and so those elements. Aliasing: the caller's contract.
         unsafe { std::slice::from_raw_parts_mut(self.start.at(at), count) }
     }
 }
 
-/// Returns a tensor whose positions can be written: `target` itself, or, if several of its elements share a location, a
+/// Returns a tensor whose elements at any offsets can be written: `target` itself, or, if several of its elements share a location, a
 /// view that covers its memory once.
 fn reached(target: &Tensor) -> Result<Tensor> {
     let layout = target.layout();
@@ -303,10 +311,10 @@ fn reached(target: &Tensor) -> Result<Tensor> {
     target.as_strided(&[reach + 1], &[1], Some(layout.offset()))
 }
 
-/// Returns a fresh tensor of these sizes with the elements at the positions.
+/// Returns a fresh tensor of these sizes with the elements at the offsets.
 ///
 /// # Errors
-/// Returns [`TensorError::ShapeInvalid`] if the sizes do not have as many elements as there are positions, and an error
+/// Returns [`TensorError::ShapeInvalid`] if the sizes do not have as many elements as there are offsets, and an error
 /// if memory is exhausted.
 pub fn read_at(x: &Tensor, index_set: &IndexSet, sizes: &[i64]) -> Result<Tensor> {
     let out = Tensor::empty(sizes, x.dtype())?;
@@ -325,8 +333,8 @@ pub fn read_at(x: &Tensor, index_set: &IndexSet, sizes: &[i64]) -> Result<Tensor
     Ok(out)
 }
 
-/// Writes the elements of `source` to the positions: one per position, or a single element to all. The last write to a
-/// repeated position counts. Dtypes are the same.
+/// Writes the elements of `source` to the offsets: one per offset, or a single element to all. The last write to a
+/// repeated offset counts. Dtypes are the same.
 ///
 /// # Errors
 /// Returns an error if the dtypes or the counts differ, the target is protected from writes, or memory is exhausted.
@@ -338,15 +346,15 @@ pub fn write_at(target: &Tensor, index_set: &IndexSet, source: &Tensor) -> Resul
         let (to, from) = (Target::new(out.data()), ins[0].data());
         let single = from.len() == 1;
         index_set.share(|first, at, count| {
-            // SAFETY: several threads process lanes only if different lanes are different elements. Each lane is
-            // processed by one thread, and a run's slice is dropped before the next one is made.
+            // SAFETY: several threads process slices of the set only if these have different elements. Each slice is
+            // processed by one thread, and the reference to a run is dropped before the next one is made.
             let to = unsafe { to.run(at, count) };
             if single { to.fill(from[0]) } else { to.copy_from_slice(&from[first..first + count]) }
         });
     }))
 }
 
-/// As [`write_at`] with `f(old, new)` as the value: a repeated position sees the result of the previous write.
+/// As [`write_at`] with `f(old, new)` as the value: a repeated offset sees the result of the previous write.
 ///
 /// # Errors
 /// As for [`write_at`].
@@ -408,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_are_written_in_parallel_only_if_disjoint() {
+    fn slices_are_written_in_parallel_only_if_disjoint() {
         let x = Tensor::zeros(&[3, 400, 70], crate::DType::F32).unwrap();
         let rows: Vec<usize> = (0..900).map(|i| i * 7 % 400).collect();
         let source =

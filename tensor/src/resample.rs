@@ -171,7 +171,7 @@ struct Along<'a, T> {
 
 impl<T: Real> Multiversioned for Along<'_, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

@@ -154,7 +154,7 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Multiversioned for Rows<'_, T, R, 
     type Output = ();
     // Functions of rows are large code. f64 is rare, and does without the widest vectors.
     const SETS: InstructionSets = match T::DTYPE {
-        DType::F64 => InstructionSets::two(T::DTYPE),
+        DType::F64 => InstructionSets::at_most_avx2(T::DTYPE),
         _ => InstructionSets::of(&[T::DTYPE]),
     };
 

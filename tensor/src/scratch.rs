@@ -70,8 +70,9 @@ impl<T: Copy> Scratch<MaybeUninit<T>> {
 
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
-        // SAFETY: the block was allocated by `try_new`, and borrows of it have ended. Threads that write through
-        // `Scratch::start` have joined: their callers keep the buffer until then.
+        // SAFETY: the block was allocated by `try_new`, and borrows of it have ended. Threads write through
+        // `Scratch::start` only within a loop, and `threads::share` returns after they have detached from it; the caller of the
+        // loop keeps the buffer until then.
         unsafe { release(self.block) };
     }
 }

@@ -1,8 +1,10 @@
 //! Kernels compiled for several instruction sets; the set is chosen once per process.
 //!
 //! A [`Multiversioned`]'s `run` is `#[inline(always)]`, so its loops are compiled inside functions that enable AVX2 with FMA,
-//! or AVX-512, and LLVM vectorizes them for those. Floating-point results are the same on every instruction set,
-//! because Rust never contracts a multiplication and an addition by itself.
+//! or AVX-512, and LLVM vectorizes them for those. Floating-point results of such a body are the same bits on every
+//! instruction set, because Rust never contracts a multiplication and an addition by itself. This does not hold for kernels
+//! that are written for the registers of one set ([`InstructionSets::Exactly`]): matrix products round once per multiplication and
+//! addition where the set has a fused instruction, and select their loops by the width of the registers.
 //!
 //! Each additional instruction set costs code size, which pays only for kernels that compute: [`InstructionSets::of`] makes the
 //! choice by dtype.
@@ -39,29 +41,29 @@ pub trait Multiversioned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionSets {
     /// The baseline of the architecture only: for kernels that move, sort or branch more than they compute.
-    One,
+    Baseline,
     /// Also AVX2: for gathers, and for loops that are limited by memory bandwidth once they are vectorized.
-    Two,
+    UpToAvx2,
     /// Also AVX-512: for floating-point arithmetic.
-    All,
+    UpToAvx512,
     /// This set only: for kernels written for the shape of its registers. They run only if [`isa`] returns this set.
-    Only(Isa),
+    Exactly(Isa),
 }
 
 impl InstructionSets {
-    /// Returns the sets that pay for loops over elements of these dtypes. `All` for f32 and f64 (f16 and bf16 are
-    /// computed as f32), `Two` for integers and `bool`, `One` if another dtype takes part, because the compiler hardly
+    /// Returns the sets that pay for loops over elements of these dtypes. `UpToAvx512` for f32 and f64 (f16 and bf16 are
+    /// computed as f32), `UpToAvx2` for integers and `bool`, `Baseline` if another dtype takes part, because the compiler hardly
     /// vectorizes such loops.
     pub const fn of(dtypes: &[DType]) -> InstructionSets {
-        let mut sets = InstructionSets::All;
+        let mut sets = InstructionSets::UpToAvx512;
         let mut i = 0;
         while i < dtypes.len() {
             match dtypes[i] {
                 DType::F32 | DType::F64 => {}
                 DType::Bool | DType::U8 | DType::I8 | DType::I16 | DType::I32 | DType::I64 => {
-                    sets = InstructionSets::Two
+                    sets = InstructionSets::UpToAvx2
                 }
-                _ => return InstructionSets::One,
+                _ => return InstructionSets::Baseline,
             }
             i += 1;
         }
@@ -69,9 +71,9 @@ impl InstructionSets {
     }
 
     /// As [`InstructionSets::of`], for loops that are limited by memory bandwidth.
-    pub const fn two(dtype: DType) -> InstructionSets {
+    pub const fn at_most_avx2(dtype: DType) -> InstructionSets {
         match InstructionSets::of(&[dtype]) {
-            InstructionSets::All => InstructionSets::Two,
+            InstructionSets::UpToAvx512 => InstructionSets::UpToAvx2,
             fewer => fewer,
         }
     }
@@ -171,7 +173,7 @@ fn run_avx2<K: Multiversioned>(kernel: K) -> K::Output {
 #[inline(never)]
 fn run_baseline<K: Multiversioned>(kernel: K) -> K::Output {
     // Vector instructions belong to the baseline of the other architectures.
-    if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, InstructionSets::One) } {
+    if const { cfg!(target_arch = "x86_64") && !matches!(K::SETS, InstructionSets::Baseline) } {
         kernel.run_small()
     } else {
         kernel.run()
@@ -183,14 +185,16 @@ fn run_baseline<K: Multiversioned>(kernel: K) -> K::Output {
 pub fn run<K: Multiversioned>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match isa() {
-        Isa::Avx512 if matches!(K::SETS, InstructionSets::All | InstructionSets::Only(Isa::Avx512)) => {
+        Isa::Avx512
+            if matches!(K::SETS, InstructionSets::UpToAvx512 | InstructionSets::Exactly(Isa::Avx512)) =>
+        {
             // SAFETY: `isa` returns this set only if all features that the function enables were detected.
             return unsafe { run_avx512(kernel) };
         }
         Isa::Avx512 | Isa::Avx2
             if matches!(
                 K::SETS,
-                InstructionSets::All | InstructionSets::Two | InstructionSets::Only(Isa::Avx2)
+                InstructionSets::UpToAvx512 | InstructionSets::UpToAvx2 | InstructionSets::Exactly(Isa::Avx2)
             ) =>
         {
             // SAFETY: as above.
@@ -198,7 +202,7 @@ pub fn run<K: Multiversioned>(kernel: K) -> K::Output {
         }
         _ => {}
     }
-    if const { matches!(K::SETS, InstructionSets::Only(Isa::Avx2 | Isa::Avx512)) } {
+    if const { matches!(K::SETS, InstructionSets::Exactly(Isa::Avx2 | Isa::Avx512)) } {
         unreachable!("invariant: a kernel for a single instruction set runs only with that set");
     }
     run_baseline(kernel)

@@ -367,14 +367,16 @@ impl Storage {
         self.head().refs.load(Ordering::Acquire) as usize
     }
 
-    /// Returns the pointer to the bytes.
+    /// Returns the pointer to the bytes. It may be dereferenced within [`Storage::nbytes`], under a lock or as the only owner,
+    /// and written under the exclusive lock or as the only owner, after [`Storage::make_owned`].
     ///
     /// # Safety
-    /// Dereference only under the lock or as the only owner, within [`Storage::nbytes`]; write only under the write
-    /// lock (or as the only owner) after [`Storage::make_owned`].
+    /// This caller holds a lock of the storage, shared or exclusive, or is the only owner, during the call and while it uses
+    /// the pointer: [`Storage::grow`] and [`Storage::make_owned`] replace the pointer under the exclusive lock.
     #[inline]
     pub(crate) unsafe fn data(&self) -> *mut u8 {
-        // SAFETY: `data` changes only under the write lock, which the caller's contract excludes.
+        // SAFETY: `data` changes only under the exclusive lock, which no other thread holds during the call (the caller's
+        // contract).
         unsafe { *self.head().data.get() }
     }
 
@@ -388,6 +390,8 @@ impl Storage {
         self.head().lock.lock_exclusive();
     }
 
+    /// Releases a shared lock.
+    ///
     /// # Safety
     /// This caller holds a shared lock.
     #[inline]
@@ -396,6 +400,8 @@ impl Storage {
         unsafe { self.head().lock.unlock_shared() }
     }
 
+    /// Releases the exclusive lock.
+    ///
     /// # Safety
     /// This caller holds the exclusive lock.
     #[inline]
@@ -487,10 +493,13 @@ impl Storage {
         }
     }
 
+    /// Releases the bytes outside of the header's block: frees their block, or drops their owner.
+    ///
     /// # Safety
-    /// The bytes are elsewhere, and are not accessed afterwards.
+    /// The storage has such bytes ([`Storage::has_external_bytes`]), and they are not accessed afterwards. The slot that
+    /// describes them is overwritten before it is read again.
     unsafe fn drop_external(&self) {
-        // SAFETY: the caller's contract; the slot is overwritten or never read again.
+        // SAFETY: the caller's contract: the value that is read from the slot is moved out once.
         unsafe {
             match self.external_slot().read() {
                 ExternalBytes::Owned(block) => release(block),

@@ -91,7 +91,7 @@ struct Squares<const N: usize> {
 
 impl<const N: usize> Multiversioned for Squares<N> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Only(Isa::Avx2);
+    const SETS: InstructionSets = InstructionSets::Exactly(Isa::Avx2);
 
     #[inline(always)]
     fn run(self) {

@@ -4,16 +4,16 @@
 //! - **Results do not depend on the number of threads.** Parts depend on a loop's length and grain only. A kernel whose
 //!   parts write disjoint memory, or produce partial results that are merged in order, computes the same bits with any
 //!   number of threads.
-//! - The calling thread works too. It waits for threads that have joined, but never for threads that have not: on a
-//!   busy machine a loop takes at most as long as on one thread.
+//! - The calling thread works too. It waits for threads that have attached to the loop, but never for threads that have
+//!   not: on a busy machine a loop takes at most as long as on one thread.
 //! - A part runs on one thread: loops within parts are not split again.
 //! - The caller takes the locks of storages before the loop. Pool threads take no locks of storages, and allocate no
 //!   memory that is charged to a program's budget.
 //!
 //! The maximum number of threads is a scope of the calling thread ([`with`]), as budgets are. Programs of different
 //! sessions run concurrently in one process, each with its own number, and share the pool. Threads start when a loop
-//! first has several parts; a loop of one part costs one comparison. They join and leave jobs by the protocol of
-//! [`job_queue`].
+//! first has several parts; a loop of one part costs one comparison. They attach to jobs and detach from them by the
+//! protocol of [`job_queue`].
 #![allow(unsafe_code, reason = "threads access the stack of another thread, which waits for them")]
 
 mod job_queue;
@@ -211,7 +211,8 @@ impl<T> Clone for SendPtr<T> {
 
 impl<T> Copy for SendPtr<T> {}
 
-// SAFETY: dereferences carry their own argument; threads do not outlive the loop that they take part in.
+// SAFETY: dereferences carry their own argument. Pool threads outlive a loop, but use the pointer only within its parts, and
+// `share` returns after every pool thread has detached from the job.
 unsafe impl<T: Send> Send for SendPtr<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for SendPtr<T> {}
@@ -302,7 +303,7 @@ fn start(threads: usize) {
     }
 }
 
-/// A job in the pool's queue; removed on drop, which waits for the threads that have joined.
+/// A job in the pool's queue; removed on drop, which waits until the attached threads have detached.
 struct PublishedJob<'a, 'j>(&'a Job<'j>);
 
 impl<'a, 'j> PublishedJob<'a, 'j> {

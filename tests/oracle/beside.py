@@ -7,7 +7,7 @@ With `machine`, the rows are the programs of `scalars.py`: scalars, control flow
 
 Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
 to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds
-the median counts. A ratio over its limit is marked `!`. A row that cannot run (no support) is marked `?`.
+the median counts. A ratio over its target is marked `!`. A row that cannot run (no support) is marked `?`.
 
 A floor is what the machine needs at least: multiplications at its peak, or operands and result at the bandwidth of the
 nearest memory that holds them. `--peak` and `--bandwidth` are measured apart, on the machine at hand.
@@ -30,7 +30,7 @@ from scalars import PROGRAMS
 
 torch.set_num_threads(1)
 
-# Groups: limit, and rows of (name, body, inputs). An input is a list of sizes, of singles unless a dtype stands first.
+# Groups: target ratio, and rows of (name, body, inputs). An input is a list of sizes, of singles unless a dtype stands first.
 
 
 def row(name, body, *inputs, flops=0):
@@ -317,9 +317,9 @@ def main():
     args = parser.parse_args()
     if args.filter.startswith("machine"):
         return programs(args)
-    print("| workload | ours | PyTorch | ratio | limit | floor | ours / floor |")
+    print("| workload | ours | PyTorch | ratio | target | floor | ours / floor |")
     print("|---|---:|---:|---:|---:|---:|---:|", flush=True)
-    for group, (limit, rows) in GROUPS.items():
+    for group, (target, rows) in GROUPS.items():
         ratios = []
         for name, body, inputs, flops in rows:
             if args.filter not in f"{group}/{name}":
@@ -345,12 +345,12 @@ def main():
             mine, other = (statistics.median(p[k] for p in pairs) for k in (0, 1))
             ratio = statistics.median(p[0] / p[1] for p in pairs)
             ratios.append(ratio)
-            mark = "!" if ratio > limit else " "
-            times = f"{human(mine)} | {human(other)} | {ratio:.3f}{mark} | {limit:.2f}"
+            mark = "!" if ratio > target else " "
+            times = f"{human(mine)} | {human(other)} | {ratio:.3f}{mark} | {target:.2f}"
             print(f"| {name} | {times} | {human(least)} | {mine / least:.1f} |", flush=True)
         if ratios:
             mean, median = math.exp(sum(map(math.log, ratios)) / len(ratios)), statistics.median(ratios)
-            over = f"{sum(r > limit for r in ratios)} of {len(ratios)} over"
+            over = f"{sum(r > target for r in ratios)} of {len(ratios)} over"
             print(f"| **{group}: geometric mean, median** | | | **{mean:.3f}, {median:.3f}** | {over} | | |", flush=True)
 
 

@@ -5,7 +5,7 @@
 //! differentiable the two may differ, so a derivative counts as wrong if it differs more often than it agrees.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::exec::{Gen, Host, Kernel, Sample};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::List;
@@ -328,7 +328,7 @@ impl<'s> Trial<'s> {
         };
         let outputs = results.into_iter().zip(self.weights.iter().cloned());
         let outputs: Vec<(Tensor, Tensor)> = outputs.filter(|(t, _)| t.requires_grad()).collect();
-        let mode = WalkMode { retain_graph: true, create_graph: order == Order::Second };
+        let mode = BackwardOptions { retain_graph: true, create_graph: order == Order::Second };
         let found = session.gradients_with(&outputs, &leaves, mode, &mut host)?;
         let products = found.iter().zip(vectors);
         let product = products.filter_map(|(grad, vector)| Some(dot(grad.as_ref()?, vector))).sum();

@@ -142,9 +142,9 @@ fn a_body_repeats_the_drawn_numbers() {
 /// Second derivatives, as PyTorch has them: `tests/oracle/piecewise.py`.
 #[test]
 fn gradients_that_are_constant_in_pieces_have_gradients() {
-    use flambeau::exec::tape::WalkMode;
+    use flambeau::exec::tape::BackwardOptions;
     let session = Session::standard().unwrap();
-    let mode = WalkMode { retain_graph: true, create_graph: true };
+    let mode = BackwardOptions { retain_graph: true, create_graph: true };
     for line in include_str!("../oracle/piecewise.txt").lines() {
         let mut fields = line.split('\t');
         let (expression, requires, exists) =

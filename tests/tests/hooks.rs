@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::Host;
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::tensor::DType;
 use flambeau::{Entry, IValue, Session, Tensor};
 use std::sync::{Arc, Mutex};
@@ -66,7 +66,7 @@ impl Programs {
 
     fn gradient(&mut self, of: &Tensor, input: &Tensor, create_graph: bool) -> Tensor {
         let ones = Tensor::full(of.sizes(), 1.0.into(), DType::F64).unwrap();
-        let mode = WalkMode { retain_graph: true, create_graph };
+        let mode = BackwardOptions { retain_graph: true, create_graph };
         let outputs = [(of.clone(), ones)];
         let found = self.session.gradients_with(&outputs, std::slice::from_ref(input), mode, &mut self.host);
         found.unwrap().remove(0).unwrap()
@@ -74,7 +74,7 @@ impl Programs {
 
     fn backward(&mut self, of: &Tensor, retain_graph: bool) -> Result<(), String> {
         let ones = Tensor::full(of.sizes(), 1.0.into(), DType::F64).unwrap();
-        let mode = WalkMode { retain_graph, create_graph: false };
+        let mode = BackwardOptions { retain_graph, create_graph: false };
         let done = self.session.backward(&[(of.clone(), ones)], mode, &mut self.host);
         done.map_err(|error| error.message)
     }

@@ -69,8 +69,7 @@ impl Shapes {
     }
 
     /// Returns the declared type of a value without the properties of tensors that the facts do not imply. Unlike the
-    /// declared type, it holds wherever the value is used: a place that checks types accepts every value of the
-    /// program.
+    /// declared type, it holds for every value at run time, so a check of this type never fails in a correct program.
     #[must_use]
     pub fn implied_type(&self, graph: &Graph, v: ValueId) -> Type {
         self.fact(v).erase_unimplied(graph.ty(v))

@@ -9,7 +9,7 @@ use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::Setup;
 use anyhow::Result;
 use flambeau::exec::Host;
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::{IValue, Session, Tensor};
 use std::time::{Duration, Instant};
 
@@ -136,5 +136,5 @@ fn backward(session: &Session, result: &IValue, host: &mut Host) -> Result<()> {
         return Err(error.into());
     }
     anyhow::ensure!(!outputs.is_empty(), "no result requires a gradient");
-    Ok(session.backward(&outputs, WalkMode::default(), host)?)
+    Ok(session.backward(&outputs, BackwardOptions::default(), host)?)
 }

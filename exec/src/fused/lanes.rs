@@ -69,7 +69,7 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
 
 impl<L: Lane, T: Real> simd::Multiversioned for Sweep<'_, L, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::All;
+    const SETS: InstructionSets = InstructionSets::UpToAvx512;
 
     #[inline(always)]
     fn run(self) {

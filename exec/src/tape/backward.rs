@@ -1,10 +1,10 @@
 //! Backward walk: propagates gradients from results to the tensors they were computed from.
 //!
-//! With [`WalkMode::create_graph`] the walk is recorded like a program: formulas run on a host with a tape, their saved
+//! With [`BackwardOptions::create_graph`] the walk is recorded like a program: formulas run on a host with a tape, their saved
 //! inputs get back the history that they had when the operator ran, and the linear maps between formulas are nodes. The
 //! gradients then have a history of their own, which a further walk differentiates.
 
-use super::history::{self, Edge, Node, NodeKind, OpCall, WalkMode};
+use super::history::{self, BackwardOptions, Edge, Node, NodeKind, OpCall};
 use super::hooks;
 use super::linear::{self, LinearMap};
 use super::region::Geometry;
@@ -34,7 +34,7 @@ pub fn gradients(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
     inputs: &[Tensor],
-    mode: WalkMode,
+    mode: BackwardOptions,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
     let node_output = |t: &Tensor| history::gradient_edge(t).map(|edge| (edge.node.id, edge.output));
@@ -50,7 +50,7 @@ fn gradients_at(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
     wanted: &[Option<NodeOutput>],
-    mode: WalkMode,
+    mode: BackwardOptions,
     host: &mut Host,
 ) -> Result<Vec<Option<Tensor>>, ExecError> {
     on_host(tape, mode, host, |host| {
@@ -77,7 +77,7 @@ fn gradients_at(
 pub fn backward(
     tape: &Tape,
     outputs: &[(Tensor, Tensor)],
-    mode: WalkMode,
+    mode: BackwardOptions,
     host: &mut Host,
 ) -> Result<(), ExecError> {
     on_host(tape, mode, host, |host| {
@@ -117,7 +117,7 @@ pub fn is_recorded(tensor: &Tensor) -> bool {
 }
 
 /// Runs a walk with the tape set on the host if the walk is recorded, and with no tape otherwise.
-fn on_host<R>(tape: &Tape, mode: WalkMode, host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
+fn on_host<R>(tape: &Tape, mode: BackwardOptions, host: &mut Host, work: impl FnOnce(&mut Host) -> R) -> R {
     let recording = host.set_tape(mode.create_graph.then(|| tape.clone()));
     let enabled = host.set_grad_enabled(mode.create_graph);
     let result = work(host);
@@ -129,7 +129,7 @@ fn on_host<R>(tape: &Tape, mode: WalkMode, host: &mut Host, work: impl FnOnce(&m
 /// The state of a walk.
 struct Walk<'t> {
     tape: &'t Tape,
-    mode: WalkMode,
+    mode: BackwardOptions,
     /// Nodes with gradients that were not propagated yet, by id. Descending ids are a topological order.
     pending: BTreeMap<u64, PendingNode>,
     /// The nodes to visit, in ascending order; `None` for all.
@@ -139,7 +139,11 @@ struct Walk<'t> {
 }
 
 impl<'t> Walk<'t> {
-    fn new(tape: &'t Tape, mode: WalkMode, outputs: &[(Tensor, Tensor)]) -> Result<Walk<'t>, ExecError> {
+    fn new(
+        tape: &'t Tape,
+        mode: BackwardOptions,
+        outputs: &[(Tensor, Tensor)],
+    ) -> Result<Walk<'t>, ExecError> {
         let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None, began: 0 };
         for (output, grad) in outputs {
             let edge = history::gradient_edge(output).ok_or_else(|| {
@@ -202,7 +206,7 @@ impl<'t> Walk<'t> {
             if let NodeKind::Graph(call) = &node.kind
                 && (self.mode.create_graph || !call.is_complete(&grads))
             {
-                let mode = WalkMode { create_graph: true, ..self.mode };
+                let mode = BackwardOptions { create_graph: true, ..self.mode };
                 if call.is_complete(&grads) {
                     let found = on_host(self.tape, mode, host, |host| {
                         call.recorded_gradients(&node.edges, &grads, host)
@@ -460,7 +464,7 @@ impl<'n> Call<'_, 'n> {
             args.push(with_leaves(&value, &mut edges, mode.create_graph, &mut leaves));
         }
         let inner = Tape { derivatives: Arc::clone(&tape.derivatives), nesting: tape.nesting + 1 };
-        let recorded = WalkMode { create_graph: true, ..mode };
+        let recorded = BackwardOptions { create_graph: true, ..mode };
         let results = on_host(&inner, recorded, host, |host| {
             let drawing = host.rng().clone();
             if let Some(generator) = &self.call.generator {

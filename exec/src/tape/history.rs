@@ -89,12 +89,12 @@ impl ArgEdges {
     }
 }
 
-/// How a backward walk treats the graph that it walks.
+/// Options of a backward pass, as in `torch.autograd.backward`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WalkMode {
-    /// Whether the saved tensors are kept, so that the graph can be walked again.
+pub struct BackwardOptions {
+    /// Whether the saved tensors are kept, so that another backward pass can run.
     pub retain_graph: bool,
-    /// Whether the walk is recorded, so that its results can be differentiated.
+    /// Whether the backward pass is recorded, so that its results can be differentiated.
     pub create_graph: bool,
 }
 
@@ -383,7 +383,7 @@ pub(super) fn retained_grad(tensor: &Tensor) -> Option<Arc<AccumulatedGrad>> {
 pub(super) fn accumulate(
     of: &Weak<AccumulatedGrad>,
     grad: &Tensor,
-    mode: WalkMode,
+    mode: BackwardOptions,
 ) -> Result<(), KernelError> {
     // The tensor was dropped, so its gradient is unobservable.
     let Some(accumulated) = of.upgrade() else { return Ok(()) };

@@ -3,7 +3,7 @@
 //! A hook belongs to the node and output that computed the tensor when the hook was registered, so after a write to the tensor
 //! it still gets the gradient of the elements from before the write.
 
-use super::history::{self, AccumulatedGrad, Node, WalkMode};
+use super::history::{self, AccumulatedGrad, BackwardOptions, Node};
 use crate::error::KernelError;
 use crate::host::Host;
 use flambeau_tensor::Tensor;
@@ -88,7 +88,7 @@ pub fn retain_grad(tensor: &Tensor) -> Result<(), KernelError> {
 pub(super) fn run_hooks(
     node: &Node,
     grads: &mut [Option<Tensor>],
-    mode: WalkMode,
+    mode: BackwardOptions,
     host: &mut Host,
 ) -> Result<(), KernelError> {
     let Some(hooks) = node.hooks.get() else { return Ok(()) };

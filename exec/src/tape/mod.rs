@@ -40,7 +40,7 @@ pub use backward::{
     accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf, is_recorded,
 };
 pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, record_graph, record_view};
-pub use history::WalkMode;
+pub use history::BackwardOptions;
 pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
 

@@ -116,9 +116,11 @@ struct PreCallState {
     arg_edges: Vec<ArgEdges>,
     derivative: Option<Arc<Derivative>>,
     generator: Option<Generator>,
-    /// Arguments as formulas read them.
+    /// Arguments that formulas read, without history; `None` for all others.
     saved: Vec<IValue>,
+    /// Arguments of which formulas read only sizes and dtype, as zeros, by position.
     shapes: Vec<(usize, IValue)>,
+    /// Saved tensors and their versions.
     notes: Vec<(Tensor, u64)>,
 }
 
@@ -154,7 +156,7 @@ impl PreCallState {
         Ok(before)
     }
 
-    /// Whether any tensor that the call reads requires a gradient.
+    /// Returns whether any tensor that the call reads requires a gradient.
     fn tracked(&self) -> bool {
         self.edges.iter().any(Option::is_some)
     }
@@ -174,6 +176,7 @@ impl PreCallState {
         }
     }
 
+    /// Saves the arguments that formulas read.
     fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
         for input in self.required_inputs() {
             if let FormulaInput::Like(i) = input {
@@ -189,6 +192,7 @@ impl PreCallState {
         Ok(())
     }
 
+    /// Returns the call as part of the history of its results; moves the saved values into it.
     fn call(&mut self, op: OpId, schema: &FunctionSchema, results: &[IValue], outputs: Outputs) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
         // Some operators write tensors although their schemas do not declare it (running statistics). Such a write is
@@ -243,7 +247,7 @@ pub(crate) fn call(
 ) -> KernelResult {
     let Some(tape) = cx.host().tape().cloned() else { return kernel.call(cx) };
     if !cx.host().grad_enabled() {
-        return unrecorded(kernel, &tape, op, schema, cx);
+        return call_unrecorded(kernel, &tape, op, schema, cx);
     }
     let generator = cx.host().rng().clone();
     let before = PreCallState::new(&tape, schema, op, cx.args(), &generator)?;
@@ -258,7 +262,7 @@ pub(crate) fn call(
     let site = cx.site();
     let (_, rets, host) = cx.parts();
     match target {
-        Some(target) if before.tracked() => written(before, op, schema, target, rets),
+        Some(target) if before.tracked() => record_write(before, op, schema, target, rets),
         Some(_) => Ok(()),
         None => {
             let views = Views { recorded_by: Some((&tape, op)), origin: ViewOrigin::Recorded, schema };
@@ -267,13 +271,13 @@ pub(crate) fn call(
                 kernel.call(&mut KernelCx::new(args, &mut rets, site, host))?;
                 Ok(rets)
             };
-            after(before, &tape, op, &views, rets, &mut again)
+            record_results(before, &tape, op, &views, rets, &mut again)
         }
     }
 }
 
-/// Calls a kernel while gradients are disabled: only the bases of views are recorded.
-fn unrecorded(
+/// Calls a kernel with grad mode off: records of its results only which tensors they are views of.
+fn call_unrecorded(
     kernel: &Kernel,
     tape: &Tape,
     op: OpId,
@@ -463,7 +467,12 @@ fn constant_results(tape: &Tape, op: OpId, derivative: Option<&Derivative>, resu
     if constant.iter().all(|c| *c) { vec![false; results] } else { constant }
 }
 
-fn after(
+/// Records the results of a call that writes to none of its arguments: views, whose history follows from their operand, and
+/// results of a new node.
+///
+/// # Errors
+/// As [`positions`].
+fn record_results(
     mut before: PreCallState,
     tape: &Tape,
     op: OpId,
@@ -513,8 +522,11 @@ fn after(
     Ok(())
 }
 
-/// Records a call that wrote to one of its arguments.
-fn written(
+/// Records a call that wrote to its argument `target`: the new history of that tensor and, if it is a view, of its base.
+///
+/// # Errors
+/// Returns an unsupported error if the argument is a list, or a view that the call resized.
+fn record_write(
     mut before: PreCallState,
     op: OpId,
     schema: &FunctionSchema,

@@ -41,7 +41,7 @@ struct Slices<'m> {
 struct Order {
     /// The dimension of which an index gives a slice.
     dim: i64,
-    /// Whether the last slice is the first. Results are stacked in the order of the slices all the same.
+    /// Whether the loop takes the slices from the last to the first. Results are stacked by the indices of the slices either way.
     is_reversed: bool,
 }
 

@@ -688,7 +688,7 @@ pub(super) fn cannot_write(what: &str) -> ExportError {
     ExportError::new(ExportCode::Version, format!("{} cannot be written", quoted(what)))
 }
 
-/// Returns what an output is that PyTorch 2.6 does not read.
+/// Describes an output of a kind that PyTorch 2.6 does not read; `None` for all other kinds.
 fn constant_output(output: &Argument) -> Option<&'static str> {
     match output {
         Argument::Bool(_) => Some("a constant truth value as an output"),

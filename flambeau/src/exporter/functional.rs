@@ -2,7 +2,7 @@
 //!
 //! A call of an operator that a table replaces becomes the run of the table's function ([`super::table`]). A call of an operator
 //! that writes becomes a call of its functional variant; its result is the new content of the written tensor, and the
-//! inverses of the views between this tensor and the base of its storage make the new content of the root ([`super::aliases`]).
+//! inverses of the views between this tensor and the base of its storage make the new content of the base ([`super::aliases`]).
 //! The tensors of the run are written as the program says, so the run reads what the program would read.
 //!
 //! Functions of tables run on frames of the same evaluator, nested at most [`MAX_NESTING`] deep.
@@ -301,23 +301,23 @@ impl Tracer<'_> {
             )));
         }
         let varies = self.recorder.varies(&value);
-        let (mut root, mut content) = (target.clone(), value.clone());
-        while let Some(ViewOf { origin, position }) = self.recorder.aliases.view(&root).cloned() {
+        let (mut base, mut content) = (target.clone(), value.clone());
+        while let Some(ViewOf { origin, position }) = self.recorder.aliases.view(&base).cloned() {
             self.refresh(&origin.parent)?;
             content = self.inverse(operator, &origin, position, content)?;
-            root = origin.parent.clone();
+            base = origin.parent.clone();
         }
-        if self.recorder.aliases.is_ambiguous(&root) {
+        if self.recorder.aliases.is_ambiguous(&base) {
             return Err(refused(format!(
                 "`{operator}` writes to memory that several arguments or attributes share"
             )));
         }
-        // A root that has not been used is a constant, and gets its name before it is written.
-        self.recorder.name_of(&root)?;
-        self.recorder.before_write(&root)?;
+        // A base that has not been used is a constant, and gets its name before it is written.
+        self.recorder.name_of(&base)?;
+        self.recorder.before_write(&base)?;
         let (name, own) = (self.recorder.name_of(&content)?, self.recorder.name_of(&value)?);
         target.copy_(&value).map_err(KernelError::from)?;
-        self.recorder.written(&root, name, target, own);
+        self.recorder.written(&base, name, target, own);
         if varies {
             self.recorder.mark_varying(target);
         }

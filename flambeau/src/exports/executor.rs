@@ -1,6 +1,6 @@
 //! Specialization of entries to what their first calls observed.
 //!
-//! A [`Plan`] is code that is valid under a precondition on the arguments, the types of its graph's inputs, and under
+//! An [`ExecutionPlan`] is code that is valid under a precondition on the arguments, the types of its graph's inputs, and under
 //! guards, its bail-outs ([`Code::bailouts`](flambeau_exec::Code::bailouts)).
 
-pub use flambeau_executor::{Deopt, DeoptError, Deoptimization, Plan};
+pub use flambeau_executor::{Deopt, DeoptError, Deoptimization, ExecutionPlan};

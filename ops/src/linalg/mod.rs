@@ -1,8 +1,8 @@
 //! Linear algebra: factorizations, linear systems, eigenvalues, norms.
 //!
 //! Kernels copy the matrices of a batch out of a tensor, compute in f64 (`flambeau_tensor::linalg`) and store results
-//! in the tensor's dtype. PyTorch's results are unique up to the signs of vectors; where LAPACK's conventions determine
-//! them (Householder vectors, pivots), they are reproduced.
+//! in the tensor's dtype. The vectors of a decomposition are determined up to their signs only; where LAPACK's conventions
+//! determine the signs and the order (Householder vectors, pivots), the kernels follow these conventions.
 
 mod factor;
 mod functions;

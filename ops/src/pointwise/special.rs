@@ -66,8 +66,18 @@ const UNARY: &[Row] = &[
     ("special_spherical_bessel_j0", "`sin(x) / x`.", sf::spherical_j0, Refused),
     ("special_entr", "`-x log(x)`, 0 at 0.", sf::entropy_term, Taken),
     ("special_erfcx", "`e^(x^2) erfc(x)`.", sf::erfcx, Refused),
-    ("special_log_ndtr", "Logarithm of the normal distribution function.", sf::log_ndtr, Refused),
-    ("special_ndtri", "The inverse of the normal distribution function.", sf::ndtri, Refused),
+    (
+        "special_log_ndtr",
+        "Logarithm of the cumulative distribution function of the standard normal distribution.",
+        sf::log_ndtr,
+        Refused,
+    ),
+    (
+        "special_ndtri",
+        "Quantile of the standard normal distribution: the inverse of `special_ndtr`.",
+        sf::ndtri,
+        Refused,
+    ),
 ];
 
 /// Returns the result dtype, or an error for f16 and bf16 if they are unsupported.
@@ -86,7 +96,7 @@ fn of_floats(d: OpDef) -> OpDef {
         .with(Sample::tensors(1).floats().range(0.05, 0.95))
 }
 
-/// f16 and bf16 round every step.
+/// Computes `special_ndtr`. f16 and bf16 round the result of every step.
 fn ndtr(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let dtype = to_float(x.dtype());
@@ -111,7 +121,11 @@ fn of_one() -> Vec<OpDef> {
         })
     };
     let mut defs: Vec<OpDef> = UNARY.iter().flat_map(row).collect();
-    defs.extend(op("special_ndtr", "", "The normal distribution function.").facts(of_floats).one(ndtr));
+    defs.extend(
+        op("special_ndtr", "", "The cumulative distribution function of the standard normal distribution.")
+            .facts(of_floats)
+            .one(ndtr),
+    );
     defs
 }
 

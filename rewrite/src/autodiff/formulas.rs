@@ -1,7 +1,7 @@
 //! Derivatives of operators, stated as TorchScript expressions.
 //!
 //! A `.grads` file has one entry per operator: a line with one or more operator names, followed by indented lines with
-//! the gradient of each argument:
+//! the gradient of each argument, or a single line that starts with `constant` or `layout`:
 //!
 //! ```text
 //! # A comment.
@@ -16,27 +16,31 @@
 //!   by chain(matrices)
 //! constant aten::argmax aten::isnan
 //! layout aten::transpose_
+//! view aten::t
+//!   self = grad.t()
 //! ```
 //!
-//! One expression may compute the gradients of several arguments as a tuple, so that common subexpressions are computed
-//! once. `none`: the argument has no gradient. An argument without a line has no *known* gradient, and requesting it is
-//! an error.
+//! | form | meaning |
+//! |---|---|
+//! | `a, b = EXPRESSION` | the gradients of several arguments as a tuple, so that common subexpressions are computed once |
+//! | `a = none` | the argument has no gradient; an argument without a line has no *known* gradient, and requesting it is an error |
+//! | `a = piecewise EXPRESSION` | the gradient is constant in pieces of the argument, as that of `relu` |
+//! | `by EXPRESSION` | the operator computes the same function of its arguments as the expression |
+//! | `view NAMES` | the entry of views whose elements do not share memory: the formula is also the adjoint of the view |
+//! | `constant NAMES` | the results are constants for differentiation |
+//! | `layout NAMES` | the operators change in place which elements of the storage a tensor has: their gradients follow from the layouts before and after, as for views |
 //!
-//! `piecewise` before an expression: the gradient is constant in pieces of the argument, as that of `relu`. The gradient of
-//! the gradient with respect to the argument is then zero, as in PyTorch, where such a gradient is an operator that reads the
-//! argument; without the word it would not depend on the argument at all.
+//! `piecewise`: the gradient of the gradient with respect to the argument is zero, as in PyTorch, where such a gradient is an
+//! operator that reads the argument; without the word it would not depend on the argument at all. `by`: the gradients are those
+//! of the expression, which the backward pass runs again and differentiates. Composite operators need no formula of their own.
 //!
-//! `by`: the operator computes the same function of its arguments as the expression. Its gradients are those of the
-//! expression, which the backward pass runs again and differentiates. Composite operators need no formula of their own.
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; `grad1`, `grad2` …
 //! of the others), `result` (`result1` …), `self_like` and the functions of the texts passed as [`Gradients::helpers`].
 //! `self_like` has the sizes and type of argument `self` and zeros as elements, so the elements of `self` need not be
 //! saved and may be overwritten. A formula need not sum over broadcast dimensions or convert types back: the code that
 //! applies the formula does both. Each gradient is one line.
 //! `aten::add` covers all overloads; `aten::sum.dim_IntList` covers one overload and precedes it. An in-place operator
-//! without an entry uses the one of its functional variant. `constant` lists operators whose results are constants for
-//! differentiation. `layout` lists operators that change in place which elements of the storage a tensor has: their
-//! gradients follow from the layouts before and after, as for views.
+//! without an entry uses the one of its functional variant.
 
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};

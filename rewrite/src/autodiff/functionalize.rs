@@ -1,12 +1,12 @@
 //! Functionalization: writes to tensors of a graph's own become operators that return new tensors.
 //!
-//! Every tensor that belongs to a written memory is known by its *root*, the node that made the memory, and a chain of views.
-//! The pass follows the current value of each root. A write computes the new value of the written view by the functional
-//! variant of the operator, and then the new value of each tensor up to the root: the adjoint of a view places the new
+//! A tensor over written memory is described by its *base*, the result of the node that made the memory, and a chain of views.
+//! The pass tracks the current value of each base. A write computes the new value of the written view by the functional
+//! variant of the operator, and then the new value of each tensor up to the base: the adjoint of a view places the new
 //! elements in a tensor like the view's operand, and the other elements are those of before. Where a view is used after a
-//! write, it is taken again from the root's current value. Branches return, and loops carry, the roots that they write.
+//! write, it is taken again from the base's current value. Branches return, and loops carry, the bases that they write.
 //!
-//! Inputs and attributes that the caller names are roots, too: their final values become outputs. Refused are writes to other
+//! Inputs and attributes that the caller names are bases, too: their final values become outputs. Refused are writes to other
 //! memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
 //! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
 //! the number of nodes, writes and the lengths of chains of views.
@@ -38,22 +38,22 @@ pub fn functionalize(
     formulas: &dyn FormulaGraphs,
     is_outside: &dyn Fn(&Graph, ValueId) -> bool,
 ) -> Result<Option<Vec<ValueId>>, NotDifferentiable> {
-    let plan = Plan::of(graph, formulas, is_outside)?;
+    let plan = FunctionalizationPlan::of(graph, formulas, is_outside)?;
     if plan.writes.is_empty() {
         return Ok(None);
     }
     let mut changed = graph.clone();
-    let outside: Vec<ValueId> = plan.outside.iter().copied().filter(|v| plan.roots.contains_key(v)).collect();
+    let outside: Vec<ValueId> = plan.outside.iter().copied().filter(|v| plan.bases.contains_key(v)).collect();
     Rewrite::new(changed.edit(), &plan, formulas).run(&outside)?;
     *graph = changed;
     Ok(Some(outside))
 }
 
-/// How a tensor belongs to a root.
+/// How a tensor belongs to a base.
 #[derive(Clone, Copy)]
 enum Kind {
-    /// It is the root.
-    Root,
+    /// It is the base.
+    Base,
     /// It is another tensor.
     Same(ValueId),
     /// The result of a view operator, whose first operand is the tensor.
@@ -69,41 +69,41 @@ enum Functional {
     Detach,
 }
 
-/// A written root.
-struct Root {
+/// A base that is written.
+struct Base {
     /// Positions of writes, ascending.
     writes: Vec<u32>,
-    /// The loops around writes, inside the block of the root.
+    /// The loops around writes, inside the block of the base.
     loops: Vec<NodeId>,
-    /// An alias of the root that escapes the graph.
+    /// An alias of the base that escapes the graph.
     escaping: Option<ValueId>,
     /// Whether it is an input or attribute.
     is_outside: bool,
 }
 
 /// The writes of a graph, and the tensors that they concern.
-struct Plan {
+struct FunctionalizationPlan {
     kinds: ByValue<(ValueId, Kind)>,
-    roots: ByValue<Root>,
+    bases: ByValue<Base>,
     writes: ByNode<Functional>,
     /// Views of one tensor, or of parts of it, with their adjoints.
     views: ByNode<Arc<FormulaGraph>>,
-    /// For branches and loops, the roots from outside that they write.
+    /// For branches and loops, the bases from outside that they write.
     merges: ByNode<Vec<ValueId>>,
     /// Inputs and attributes that may be written, in program order.
     outside: Vec<ValueId>,
 }
 
-impl Plan {
+impl FunctionalizationPlan {
     fn of(
         graph: &Graph,
         formulas: &dyn FormulaGraphs,
         is_outside: &dyn Fn(&Graph, ValueId) -> bool,
-    ) -> Result<Plan, NotDifferentiable> {
-        let mut plan = Plan {
+    ) -> Result<FunctionalizationPlan, NotDifferentiable> {
+        let mut plan = FunctionalizationPlan {
             outside: Vec::new(),
             kinds: HashMap::default(),
-            roots: HashMap::default(),
+            bases: HashMap::default(),
             writes: HashMap::default(),
             views: HashMap::default(),
             merges: HashMap::default(),
@@ -114,7 +114,7 @@ impl Plan {
         let attributes = graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr));
         let known = graph.inputs().chain(attributes.map(|n| graph.result(n, 0)));
         plan.outside = known.filter(|v| graph.ty(*v).is_tensor() && is_outside(graph, *v)).collect();
-        plan.kinds.extend(plan.outside.iter().map(|v| (*v, (*v, Kind::Root))));
+        plan.kinds.extend(plan.outside.iter().map(|v| (*v, (*v, Kind::Base))));
         let registry = Arc::clone(graph.registry());
         let variants = InplaceVariants::new(&registry);
         let mut position = NodeMap::for_nodes(graph, 0u32);
@@ -130,13 +130,13 @@ impl Plan {
                 WalkStep::Enter(_) | WalkStep::Done(_) => {}
             }
         }
-        plan.roots.values_mut().for_each(|root| root.writes.sort_unstable());
-        let written: Vec<(ValueId, ValueId)> = plan.kinds.iter().map(|(v, (root, _))| (*v, *root)).collect();
+        plan.bases.values_mut().for_each(|base| base.writes.sort_unstable());
+        let written: Vec<(ValueId, ValueId)> = plan.kinds.iter().map(|(v, (base, _))| (*v, *base)).collect();
         let mut written: Vec<_> =
-            written.into_iter().filter(|(_, root)| plan.roots.contains_key(root)).collect();
+            written.into_iter().filter(|(_, base)| plan.bases.contains_key(base)).collect();
         written.sort_unstable_by_key(|(v, _)| (position[graph.def(*v)], graph.result_index(*v)));
-        for (value, root) in written {
-            plan.check_uses(graph, value, root, &position)?;
+        for (value, base) in written {
+            plan.check_uses(graph, value, base, &position)?;
         }
         Ok(plan)
     }
@@ -154,29 +154,29 @@ impl Plan {
         }
         let first = (graph.operand_count(node) > 0).then(|| graph.operand(node, 0));
         let of = first.and_then(|v| Some((v, self.kinds.get(&v)?.0)));
-        if let (Some((first, root)), Some(Prim::ListUnpack)) = (of, graph.prim(node)) {
+        if let (Some((first, base)), Some(Prim::ListUnpack)) = (of, graph.prim(node)) {
             if self.views.contains_key(&graph.def(first)) {
                 let parts = graph.results(node).enumerate();
-                self.kinds.extend(parts.map(|(i, part)| (part, (root, Kind::Part(node, i)))));
+                self.kinds.extend(parts.map(|(i, part)| (part, (base, Kind::Part(node, i)))));
             }
             return Ok(());
         }
-        if let (Some((first, root)), true) = (of, graph.prim(node).is_some_and(is_cast)) {
-            self.kinds.insert(graph.result(node, 0), (root, Kind::Same(first)));
+        if let (Some((first, base)), true) = (of, graph.prim(node).is_some_and(is_cast)) {
+            self.kinds.insert(graph.result(node, 0), (base, Kind::Same(first)));
             return Ok(());
         }
         let Some(row) = graph.op(node).row() else { return Ok(()) };
         let adjoint = formulas.view(row)?;
         let is_view = adjoint.is_some() || graph.registry().facet::<AlwaysView>(row).is_some();
-        if let (Some((first, root)), true) = (of, is_view && graph.result_count(node) == 1) {
+        if let (Some((first, base)), true) = (of, is_view && graph.result_count(node) == 1) {
             adjoint.into_iter().for_each(|adjoint| drop(self.views.insert(node, Arc::new(adjoint))));
-            self.kinds.insert(graph.result(node, 0), (root, Kind::View(node, first)));
+            self.kinds.insert(graph.result(node, 0), (base, Kind::View(node, first)));
         } else if graph.result_count(node) == 1
             && graph.ty(graph.result(node, 0)).is_tensor()
             && is_fresh(graph, node)
         {
-            let root = graph.result(node, 0);
-            self.kinds.insert(root, (root, Kind::Root));
+            let base = graph.result(node, 0);
+            self.kinds.insert(base, (base, Kind::Base));
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl Plan {
         formulas: &dyn FormulaGraphs,
     ) -> Result<(), NotDifferentiable> {
         let fail = |what: &str| Err(NotDifferentiable::at(graph, node, what));
-        let Some(&(root, kind)) = self.kinds.get(&written) else {
+        let Some(&(base, kind)) = self.kinds.get(&written) else {
             return fail("writes memory that the graph does not make, or that it shares in an unknown way");
         };
         if !self.can_be_placed(graph, written) {
@@ -203,7 +203,7 @@ impl Plan {
         let Some(row) = graph.op(node).row() else { return fail("is not registered") };
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
-            _ if is_detach && matches!(kind, Kind::Root | Kind::Same(_)) => Functional::Detach,
+            _ if is_detach && matches!(kind, Kind::Base | Kind::Same(_)) => Functional::Detach,
             // The written tensor still requires a gradient, which is zero; the new one would not.
             Some(variant) if is_constant(formulas, variant)? && !is_constant(formulas, row)? => {
                 return fail("writes a constant");
@@ -212,19 +212,19 @@ impl Plan {
             None => return fail("writes and has no functional variant"),
         };
         if let Functional::Variant(variant) = form
-            && self.saves_written(graph, node, root, &formulas.derivative(variant)?)
+            && self.saves_written(graph, node, base, &formulas.derivative(variant)?)
         {
             return fail(
                 "writes memory whose elements before the write its derivative reads as another operand",
             );
         }
         self.writes.insert(node, form);
-        self.kinds.extend(graph.results(node).map(|v| (v, (root, Kind::Same(written)))));
-        let home = graph.parent(graph.def(root));
-        let entry = self.roots.entry(root);
-        let def = graph.prim(graph.def(root));
+        self.kinds.extend(graph.results(node).map(|v| (v, (base, Kind::Same(written)))));
+        let home = graph.parent(graph.def(base));
+        let entry = self.bases.entry(base);
+        let def = graph.prim(graph.def(base));
         let is_outside = matches!(def, Some(Prim::Param | Prim::GetAttr));
-        let entry = entry.or_insert_with(|| Root {
+        let entry = entry.or_insert_with(|| Base {
             writes: Vec::new(),
             loops: Vec::new(),
             escaping: None,
@@ -239,11 +239,11 @@ impl Plan {
                 Some(Prim::Loop) => entry.loops.push(outer),
                 _ => return fail("writes memory from outside of a block"),
             }
-            let roots = self.merges.entry(outer).or_default();
-            if roots.contains(&root) {
+            let bases = self.merges.entry(outer).or_default();
+            if bases.contains(&base) {
                 break;
             }
-            roots.push(root);
+            bases.push(base);
             inner = outer;
         }
         Ok(())
@@ -254,7 +254,7 @@ impl Plan {
         &mut self,
         graph: &Graph,
         value: ValueId,
-        root: ValueId,
+        base: ValueId,
         position: &NodeMap<u32>,
     ) -> Result<(), NotDifferentiable> {
         let uses: Vec<(NodeId, usize)> = graph.uses(value).map(|u| (u.user, u.index as usize)).collect();
@@ -268,13 +268,13 @@ impl Plan {
                 continue;
             }
             let def = graph.def(value);
-            if self.is_refused(graph, value) && self.is_written_between(root, position[def], position[user]) {
+            if self.is_refused(graph, value) && self.is_written_between(base, position[def], position[user]) {
                 let what =
                     "reads one of several views that an operator returned after a write to their memory";
                 return Err(NotDifferentiable::at(graph, user, what));
             }
             if !graph.ty(value).is_tensor()
-                && self.is_written_later(graph, root, def, position[def], u32::MAX)
+                && self.is_written_later(graph, base, def, position[def], u32::MAX)
             {
                 let what = "reads a list of views of a tensor that is written";
                 return Err(NotDifferentiable::at(graph, user, what));
@@ -285,7 +285,7 @@ impl Plan {
                 Some(Prim::ListConstruct | Prim::TupleConstruct | Prim::DictConstruct) => {
                     let container = graph.result(user, 0);
                     if graph.uses(container).any(|u| u.user == graph.ret(graph.root())) {
-                        self.leave(graph, value, root, user)?;
+                        self.leave(graph, value, base, user)?;
                     }
                     let reads = |n: NodeId| {
                         graph.op(n).row().is_some_and(|row| !graph.registry().schema(row).has_aliases())
@@ -308,9 +308,9 @@ impl Plan {
                 }
             };
             if is_end {
-                self.leave(graph, value, root, user)?;
+                self.leave(graph, value, base, user)?;
             } else if let Some(until) = until
-                && self.is_written_later(graph, root, user, position[user], until)
+                && self.is_written_later(graph, base, user, position[user], until)
             {
                 let what = "keeps a tensor that is written later";
                 return Err(NotDifferentiable::at(graph, user, what));
@@ -324,12 +324,12 @@ impl Plan {
         matches!(result.and_then(|v| self.kinds.get(&v)), Some((_, Kind::View(of, _))) if *of == node)
     }
 
-    /// Whether new elements of a tensor can be placed in its root: all views between have adjoints.
+    /// Whether new elements of a tensor can be placed in its base: all views between have adjoints.
     fn can_be_placed(&self, graph: &Graph, tensor: ValueId) -> bool {
         let mut at = tensor;
         loop {
             match self.kinds.get(&at) {
-                Some((_, Kind::Root)) => return true,
+                Some((_, Kind::Base)) => return true,
                 Some((_, Kind::Same(of))) => at = *of,
                 Some((_, Kind::View(view, of))) if self.views.contains_key(view) => at = *of,
                 Some((_, Kind::Part(unpack, _))) => at = graph.operand(*unpack, 0),
@@ -338,16 +338,16 @@ impl Plan {
         }
     }
 
-    /// Whether the derivative of a write reads an operand besides the first that is memory of the written root: an error of
+    /// Whether the derivative of a write reads an operand besides the first that is memory of the written base: an error of
     /// the backward walk.
-    fn saves_written(&self, graph: &Graph, node: NodeId, root: ValueId, derivative: &OpDerivative) -> bool {
+    fn saves_written(&self, graph: &Graph, node: NodeId, base: ValueId, derivative: &OpDerivative) -> bool {
         let reads = |i: usize| match derivative {
             OpDerivative::Formulas(all) => all.iter().any(|f| f.params.contains(&Named::Arg(i))),
             OpDerivative::Body(body) => body.params.contains(&Named::Arg(i)),
             OpDerivative::Constant | OpDerivative::Unknown => false,
         };
         let mut others = graph.operands(node).enumerate().skip(1);
-        others.any(|(i, v)| self.kinds.get(&v).is_some_and(|(of, _)| *of == root) && reads(i))
+        others.any(|(i, v)| self.kinds.get(&v).is_some_and(|(of, _)| *of == base) && reads(i))
     }
 
     /// Whether a tensor is a view that its operator returned with others, or a view of one, where recorded writes to its
@@ -364,24 +364,24 @@ impl Plan {
                 Some((_, Kind::View(view, _))) if several(*view) => return true,
                 Some((_, Kind::View(_, of))) => *of,
                 Some((_, Kind::Part(unpack, _))) => graph.operand(*unpack, 0),
-                Some((_, Kind::Root)) | None => return false,
+                Some((_, Kind::Base)) | None => return false,
             }
         }
     }
 
-    /// Records that a tensor leaves the graph; at most one of each root may.
+    /// Records that a tensor leaves the graph; at most one of each base may.
     fn leave(
         &mut self,
         graph: &Graph,
         value: ValueId,
-        root: ValueId,
+        base: ValueId,
         user: NodeId,
     ) -> Result<(), NotDifferentiable> {
         let mut tensor = value;
         while let Some((_, Kind::Same(of))) = self.kinds.get(&tensor) {
             tensor = *of;
         }
-        let Some(entry) = self.roots.get_mut(&root) else { return Ok(()) };
+        let Some(entry) = self.bases.get_mut(&base) else { return Ok(()) };
         if entry.is_outside {
             return Err(NotDifferentiable::at(graph, user, "returns memory from outside that is written"));
         }
@@ -392,16 +392,16 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether a root is written between two positions.
-    fn is_written_between(&self, root: ValueId, from: u32, until: u32) -> bool {
-        let Some(entry) = self.roots.get(&root) else { return false };
+    /// Whether a base is written between two positions.
+    fn is_written_between(&self, base: ValueId, from: u32, until: u32) -> bool {
+        let Some(entry) = self.bases.get(&base) else { return false };
         let next = entry.writes.partition_point(|at| *at <= from);
         entry.writes.get(next).is_some_and(|at| *at < until)
     }
 
-    /// Whether a root is written after a node at position `from` and before `until`, also by the next iteration of a loop.
-    fn is_written_later(&self, graph: &Graph, root: ValueId, node: NodeId, from: u32, until: u32) -> bool {
-        let Some(entry) = self.roots.get(&root) else { return false };
+    /// Whether a base is written after a node at position `from` and before `until`, also by the next iteration of a loop.
+    fn is_written_later(&self, graph: &Graph, base: ValueId, node: NodeId, from: u32, until: u32) -> bool {
+        let Some(entry) = self.bases.get(&base) else { return false };
         let next = entry.writes.partition_point(|at| *at <= from);
         if entry.writes.get(next).is_some_and(|at| *at < until) {
             return true;
@@ -430,10 +430,10 @@ pub(super) fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
     is_write.then(|| graph.operand(node, 0))
 }
 
-/// A value of a root or view, and the version of the root that it belongs to.
+/// A value of a base or view, and the version of the base that it belongs to.
 type Versioned = (u64, ValueId);
 
-/// An open branch or loop that writes roots from outside.
+/// An open branch or loop that writes bases from outside.
 struct Frame {
     before: Vec<Versioned>,
 }
@@ -441,9 +441,9 @@ struct Frame {
 /// The rewrite of a graph.
 struct Rewrite<'g, 'p> {
     editor: Editor<'g>,
-    plan: &'p Plan,
+    plan: &'p FunctionalizationPlan,
     formulas: &'p dyn FormulaGraphs,
-    /// The current values of roots.
+    /// The current values of bases.
     current: ByValue<Versioned>,
     /// The views that exist in the current block and those around it.
     views: ByValue<Versioned>,
@@ -455,8 +455,8 @@ struct Rewrite<'g, 'p> {
 }
 
 impl<'g, 'p> Rewrite<'g, 'p> {
-    fn new(editor: Editor<'g>, plan: &'p Plan, formulas: &'p dyn FormulaGraphs) -> Self {
-        let current = plan.roots.keys().map(|root| (*root, (0, *root))).collect();
+    fn new(editor: Editor<'g>, plan: &'p FunctionalizationPlan, formulas: &'p dyn FormulaGraphs) -> Self {
+        let current = plan.bases.keys().map(|base| (*base, (0, *base))).collect();
         Rewrite {
             editor,
             plan,
@@ -478,7 +478,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 WalkStep::Node(node) => self.node(node)?,
                 WalkStep::Enter(block) => self.enter(block),
                 WalkStep::Leave(block) => self.leave(block)?,
-                WalkStep::Done(node) => self.done(node),
+                WalkStep::Done(node) => self.add_results(node),
             }
         }
         for written in outside {
@@ -497,19 +497,20 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         Ok(())
     }
 
-    /// Whether a value belongs to a written root.
-    fn root_of(&self, value: ValueId) -> Option<ValueId> {
-        let (root, _) = self.plan.kinds.get(&value)?;
-        self.plan.roots.contains_key(root).then_some(*root)
+    /// Returns the base of a tensor if the base is written.
+    fn base_of(&self, value: ValueId) -> Option<ValueId> {
+        let (base, _) = self.plan.kinds.get(&value)?;
+        self.plan.bases.contains_key(base).then_some(*base)
     }
 
+    /// Records the current value of a view, and the replaced entry in `undo`.
     fn remember(&mut self, view: ValueId, value: Versioned) {
         let before = self.views.insert(view, value);
         self.undo.push((view, before));
     }
 
-    fn version(&self, root: ValueId) -> u64 {
-        self.current.get(&root).map_or(0, |(version, _)| *version)
+    fn version(&self, base: ValueId) -> u64 {
+        self.current.get(&base).map_or(0, |(version, _)| *version)
     }
 
     fn node(&mut self, node: NodeId) -> Result<(), NotDifferentiable> {
@@ -519,10 +520,10 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         self.update_operands(node)?;
         let results: Vec<ValueId> = self.editor.graph().results(node).collect();
         for result in results {
-            if let (Some(root), Some((_, Kind::View(..) | Kind::Part(..)))) =
-                (self.root_of(result), self.plan.kinds.get(&result))
+            if let (Some(base), Some((_, Kind::View(..) | Kind::Part(..)))) =
+                (self.base_of(result), self.plan.kinds.get(&result))
             {
-                let version = self.version(root);
+                let version = self.version(base);
                 // Parts are as old as their list.
                 let list = self.editor.graph().operand(node, 0);
                 let is_part = matches!(self.plan.kinds[&result].1, Kind::Part(..));
@@ -532,8 +533,8 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 }
             }
         }
-        if let Some(roots) = self.plan.merges.get(&node) {
-            let before: Vec<Versioned> = roots.iter().map(|root| self.current[root]).collect();
+        if let Some(bases) = self.plan.merges.get(&node) {
+            let before: Vec<Versioned> = bases.iter().map(|base| self.current[base]).collect();
             if self.editor.graph().is_prim(node, Prim::Loop) {
                 before.iter().for_each(|(_, value)| self.editor.push_operand(node, *value));
             }
@@ -547,7 +548,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         let operands: Vec<ValueId> = self.editor.graph().operands(node).collect();
         for (i, operand) in operands.into_iter().enumerate() {
             let is_list = self.editor.graph().ty(operand).list_elem().is_some();
-            if self.root_of(operand).is_some() && !is_list {
+            if self.base_of(operand).is_some() && !is_list {
                 let value = self.value(operand, node)?;
                 if value != operand {
                     self.editor.set_operand(node, i, value);
@@ -557,10 +558,10 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         Ok(())
     }
 
-    /// Returns the current value of a tensor of a written root; views are taken again before node `user` if they are older.
+    /// Returns the current value of a tensor of a written base; views are taken again before node `user` if they are older.
     fn value(&mut self, tensor: ValueId, user: NodeId) -> Result<ValueId, NotDifferentiable> {
-        let Some(root) = self.root_of(tensor) else { return Ok(tensor) };
-        let (version, mut found) = self.current[&root];
+        let Some(base) = self.base_of(tensor) else { return Ok(tensor) };
+        let (version, mut found) = self.current[&base];
         let mut chain: Vec<ValueId> = Vec::new();
         let mut at = tensor;
         loop {
@@ -569,7 +570,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 break;
             }
             match self.plan.kinds[&at].1 {
-                Kind::Root => break,
+                Kind::Base => break,
                 Kind::Same(of) => at = of,
                 Kind::View(_, of) => {
                     chain.push(at);
@@ -577,22 +578,23 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 }
                 Kind::Part(unpack, _) => {
                     chain.push(at);
-                    at = self.base_of_parts(unpack);
+                    at = self.source_of_parts(unpack);
                 }
             }
         }
         for view in chain.into_iter().rev() {
             found = match self.plan.kinds[&view].1 {
-                Kind::View(node, _) => self.again(node, found, user),
-                Kind::Part(unpack, i) => self.parts(unpack, found, user)[i],
-                Kind::Root | Kind::Same(_) => found,
+                Kind::View(node, _) => self.reinsert_view(node, found, user),
+                Kind::Part(unpack, i) => self.reinsert_parts(unpack, found, user)[i],
+                Kind::Base | Kind::Same(_) => found,
             };
             self.remember(view, (version, found));
         }
         Ok(found)
     }
 
-    fn base_of_parts(&self, unpack: NodeId) -> ValueId {
+    /// Returns the tensor of which the elements of an unpacked list are views.
+    fn source_of_parts(&self, unpack: NodeId) -> ValueId {
         let g = self.editor.graph();
         let list = g.def(g.operand(unpack, 0));
         match self.plan.kinds.get(&g.result(list, 0)) {
@@ -601,8 +603,8 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
     }
 
-    /// Inserts a view operator again, on another tensor.
-    fn again(&mut self, node: NodeId, of: ValueId, user: NodeId) -> ValueId {
+    /// Inserts a copy of a view operator before node `user`, applied to another tensor.
+    fn reinsert_view(&mut self, node: NodeId, of: ValueId, user: NodeId) -> ValueId {
         let g = self.editor.graph();
         let (op, loc, ty) = (g.op(node), g.loc(node), g.ty(g.result(node, 0)));
         let mut operands: Vec<ValueId> = g.operands(node).collect();
@@ -610,11 +612,13 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         self.editor.at(At::before(user)).loc(loc).value(op, &operands, ty)
     }
 
-    fn parts(&mut self, unpack: NodeId, of: ValueId, user: NodeId) -> Vec<ValueId> {
+    /// Inserts copies of a list of views of another tensor, and of the node that unpacks it, before node `user`; returns the
+    /// elements.
+    fn reinsert_parts(&mut self, unpack: NodeId, of: ValueId, user: NodeId) -> Vec<ValueId> {
         let g = self.editor.graph();
         let list = g.def(g.operand(unpack, 0));
         let types: Vec<Type> = g.results(unpack).map(|v| g.ty(v)).collect();
-        let list = self.again(list, of, user);
+        let list = self.reinsert_view(list, of, user);
         let node = self.editor.node(Prim::ListUnpack, &[list], &types);
         self.editor.graph().results(node).collect()
     }
@@ -622,7 +626,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
     fn write(&mut self, node: NodeId, form: Functional) -> Result<(), NotDifferentiable> {
         let g = self.editor.graph();
         let (written, loc) = (g.operand(node, 0), g.loc(node));
-        let Some(root) = self.root_of(written) else { return Ok(()) };
+        let Some(base) = self.base_of(written) else { return Ok(()) };
         let before = self.value(written, node)?;
         let mut operands = vec![before];
         let others: Vec<ValueId> = self.editor.graph().operands(node).skip(1).collect();
@@ -631,11 +635,11 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
         self.editor.at(At::before(node)).loc(loc);
         let mut new = match form {
-            Functional::Detach => self.help(node, Helper::Detach, &[before])?,
+            Functional::Detach => self.inline_helper(node, Helper::Detach, &[before])?,
             Functional::Variant(op) => {
                 let ty = self.editor.graph().ty(written).erase_shapes();
                 let result = self.editor.value(op, &operands, ty);
-                self.help(node, Helper::Written, &[result, before])?
+                self.inline_helper(node, Helper::Written, &[result, before])?
             }
         };
         self.versions += 1;
@@ -643,39 +647,44 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         let mut at = written;
         loop {
             match self.plan.kinds[&at].1 {
-                Kind::Root => break,
+                Kind::Base => break,
                 Kind::Same(of) => at = of,
                 Kind::View(view, of) => {
-                    let base = self.value(of, node)?;
+                    let source = self.value(of, node)?;
                     self.remember(at, (version, new));
                     self.editor.at(At::before(node)).loc(loc);
-                    let placed = self.adjoint(view, new, base)?;
-                    let ones = self.help(node, Helper::OnesLike, &[new])?;
-                    let mask = self.adjoint(view, ones, base)?;
-                    new = self.help(node, Helper::Replace, &[placed, mask, base])?;
+                    let placed = self.adjoint(view, new, source)?;
+                    let ones = self.inline_helper(node, Helper::OnesLike, &[new])?;
+                    let mask = self.adjoint(view, ones, source)?;
+                    new = self.inline_helper(node, Helper::Replace, &[placed, mask, source])?;
                     at = of;
                 }
                 Kind::Part(unpack, i) => {
-                    let of = self.base_of_parts(unpack);
-                    let base = self.value(of, node)?;
+                    let of = self.source_of_parts(unpack);
+                    let source = self.value(of, node)?;
                     self.remember(at, (version, new));
-                    let mut parts = self.parts(unpack, base, node);
+                    let mut parts = self.reinsert_parts(unpack, source, node);
                     parts[i] = new;
                     self.editor.at(At::before(node)).loc(loc);
                     let list = self.editor.value(Prim::ListConstruct, &parts, Type::list(Type::TENSOR));
                     let made = self.editor.graph().operand(unpack, 0);
                     let view = self.editor.graph().def(made);
-                    new = self.adjoint(view, list, base)?;
+                    new = self.adjoint(view, list, source)?;
                     at = of;
                 }
             }
         }
-        self.current.insert(root, (version, new));
+        self.current.insert(base, (version, new));
         Ok(())
     }
 
     /// Inserts the adjoint of a view at the cursor.
-    fn adjoint(&mut self, view: NodeId, grad: ValueId, base: ValueId) -> Result<ValueId, NotDifferentiable> {
+    fn adjoint(
+        &mut self,
+        view: NodeId,
+        grad: ValueId,
+        source: ValueId,
+    ) -> Result<ValueId, NotDifferentiable> {
         let formula = Arc::clone(&self.plan.views[&view]);
         let registry = Arc::clone(self.editor.graph().registry());
         let fail = |g: &Graph| NotDifferentiable::at(g, view, "its adjoint cannot be inlined");
@@ -688,7 +697,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         for param in &formula.params {
             inputs.push(match *param {
                 Named::Grad(0) => grad,
-                Named::Arg(0) | Named::Like(0) => base,
+                Named::Arg(0) | Named::Like(0) => source,
                 Named::Arg(i) | Named::Like(i) => argument(&mut self.editor, view, schema, i, &operands)?,
                 Named::Grad(_) | Named::Result(_) => return Err(fail(self.editor.graph())),
             });
@@ -704,7 +713,8 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         })
     }
 
-    fn help(
+    /// Inlines a helper function at the cursor and returns its result.
+    fn inline_helper(
         &mut self,
         node: NodeId,
         helper: Helper,
@@ -719,9 +729,9 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         self.marks.push(self.undo.len());
         let Some(node) = self.editor.graph().owner(block) else { return };
         let plan = self.plan;
-        let Some(roots) = plan.merges.get(&node) else { return };
+        let Some(bases) = plan.merges.get(&node) else { return };
         let is_loop = self.editor.graph().is_prim(node, Prim::Loop);
-        for (i, root) in roots.iter().enumerate() {
+        for (i, base) in bases.iter().enumerate() {
             let before = self.frames.last().map(|frame| frame.before[i]);
             let value = match before {
                 Some(_) if is_loop => {
@@ -731,7 +741,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 Some(before) => before,
                 None => continue,
             };
-            self.current.insert(*root, value);
+            self.current.insert(*base, value);
         }
     }
 
@@ -740,9 +750,9 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         self.update_operands(end)?;
         let owner = self.editor.graph().owner(block);
         let plan = self.plan;
-        if let Some(roots) = owner.and_then(|node| plan.merges.get(&node)) {
-            for root in roots {
-                let (_, value) = self.current[root];
+        if let Some(bases) = owner.and_then(|node| plan.merges.get(&node)) {
+            for base in bases {
+                let (_, value) = self.current[base];
                 self.editor.add_block_output(block, value);
             }
         }
@@ -757,14 +767,15 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         Ok(())
     }
 
-    fn done(&mut self, node: NodeId) {
+    /// Adds the results of a branch or loop: the values of the bases that it writes.
+    fn add_results(&mut self, node: NodeId) {
         let plan = self.plan;
-        let Some(roots) = plan.merges.get(&node) else { return };
+        let Some(bases) = plan.merges.get(&node) else { return };
         self.frames.pop();
-        for root in roots {
+        for base in bases {
             self.versions += 1;
             let result = self.editor.add_result(node, Type::TENSOR);
-            self.current.insert(*root, (self.versions, result));
+            self.current.insert(*base, (self.versions, result));
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Questions about recording that differentiation answers: regions in which gradients are disabled, and whether a tensor
-//! requires a gradient.
+//! Static resolution of the grad mode, and of `requires_grad` queries.
 //!
-//! A differentiated graph runs without a tape, so the state of recording has to be known when it is made. Context managers
-//! become calls of their methods ([`expand_contexts`]), which are inlined; the changes of the state that remain must be known
-//! at each node ([`resolve_grad_mode`]). Results of nodes in a region without gradients are detached, so that activity ends
-//! there. A tensor requires a gradient if it is active; [`resolve_requires_grad`] writes that down as a constant.
+//! A differentiated graph runs without a tape, so the grad mode at each node has to be known when the graph is made. Context
+//! managers become calls of their methods ([`expand_contexts`]), which are inlined; the calls of `set_grad_enabled` that remain
+//! must have statically known arguments ([`resolve_grad_mode`]). Results of nodes in a region with grad mode off are detached,
+//! so that activity ends there. A tensor requires a gradient if it is active; [`resolve_requires_grad`] folds the query to a
+//! constant.
 
 use super::NotDifferentiable;
 use super::activity::{Activity, is_cast};
@@ -42,11 +42,12 @@ fn query(graph: &Graph, node: NodeId) -> Option<RecordingQuery> {
     graph.registry().facet::<RecordingQuery>(graph.op(node).row()?).copied()
 }
 
-/// Decides whether gradients are enabled at each node, given that they are at the start: answers questions for it, removes
-/// changes of it, and detaches the results of nodes where they are not.
+/// Resolves the grad mode statically, given that it is on at the start: folds `is_grad_enabled` queries to constants, erases
+/// `set_grad_enabled` nodes, and detaches results computed with grad mode off.
 ///
 /// # Errors
-/// If it depends on a branch or a value, or if a node where they are not enabled writes memory or returns lists of tensors.
+/// If the grad mode depends on a branch or a value, or if a node with grad mode off writes memory of the graph or returns a list
+/// of tensors.
 pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<(), NotDifferentiable> {
     let changes = |n: NodeId| {
         matches!(query(graph, n), Some(RecordingQuery::SetGradEnabled | RecordingQuery::GradEnabled))
@@ -88,17 +89,17 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
             }
         }
     }
-    for (node, mode) in modes.questions {
+    for (node, mode) in modes.queries {
         editor.at(At::before(node));
-        let answer = editor.constant(IValue::Bool(mode));
-        editor.replace_node(node, &[answer]);
+        let constant = editor.constant(IValue::Bool(mode));
+        editor.replace_node(node, &[constant]);
     }
-    modes.changes.into_iter().for_each(|node| editor.erase(node));
+    modes.setters.into_iter().for_each(|node| editor.erase(node));
     Ok(())
 }
 
-/// Whether a node writes an input or attribute as a whole. If the tensor requires a gradient, the write is refused later:
-/// its history would stay, with other elements.
+/// Whether a node writes an input or attribute as a whole. If the tensor requires a gradient, the write is refused later: the
+/// tensor would keep its history although its elements change.
 fn writes_outside(graph: &Graph, node: NodeId) -> bool {
     let Some(mut written) = target(graph, node) else { return false };
     loop {
@@ -116,17 +117,18 @@ fn writes_outside(graph: &Graph, node: NodeId) -> bool {
     }
 }
 
-/// Where gradients are enabled.
+/// The nodes of a graph that depend on the grad mode, or that it concerns.
 #[derive(Default)]
 struct Modes {
-    /// Questions, with their answers.
-    questions: Vec<(NodeId, bool)>,
-    changes: Vec<NodeId>,
-    /// Tensors that are computed where gradients are not enabled.
+    /// `is_grad_enabled` queries, with the grad mode at each.
+    queries: Vec<(NodeId, bool)>,
+    /// `set_grad_enabled` nodes.
+    setters: Vec<NodeId>,
+    /// Tensors that are computed with grad mode off.
     disabled: Vec<ValueId>,
-    /// Writes where gradients are not enabled.
+    /// Writes with grad mode off to inputs or attributes.
     writes: Vec<NodeId>,
-    /// Operators that return views where gradients are not enabled.
+    /// Operators that return views with grad mode off.
     views: Vec<NodeId>,
 }
 
@@ -150,7 +152,7 @@ impl Modes {
                 WalkStep::Node(node) => match query(graph, node) {
                     Some(RecordingQuery::GradEnabled) => {
                         known.insert(graph.result(node, 0), enabled);
-                        found.questions.push((node, enabled));
+                        found.queries.push((node, enabled));
                     }
                     Some(RecordingQuery::SetGradEnabled) => {
                         let to = graph.operand(node, 0);
@@ -158,7 +160,7 @@ impl Modes {
                         enabled = known.get(&to).copied().or_else(constant).ok_or_else(|| {
                             NotDifferentiable::at(graph, node, "whether gradients are enabled is not known")
                         })?;
-                        found.changes.push(node);
+                        found.setters.push(node);
                     }
                     _ if enabled => {}
                     _ => found.disable(graph, node)?,
@@ -168,7 +170,7 @@ impl Modes {
         Ok(found)
     }
 
-    /// Adds the tensors that a node computes where gradients are not enabled.
+    /// Adds the tensors that a node computes with grad mode off.
     fn disable(&mut self, graph: &Graph, node: NodeId) -> Result<(), NotDifferentiable> {
         if graph.op(node).row().is_some() && graph.effects(node).may_write() {
             let lists = graph.operands(node).any(|v| graph.ty(v).list_elem().is_some_and(Type::is_tensor));
@@ -199,28 +201,29 @@ impl Modes {
     }
 }
 
-/// Answers the questions whether tensors require gradients, if the tensors `wrt` do. Returns whether there were any.
+/// Folds `requires_grad` queries to constants, given that exactly the tensors `wrt` require gradients at the start. Returns
+/// whether the graph had such queries.
 ///
 /// # Errors
-/// If whether a tensor requires a gradient depends on the run.
+/// If no query can be folded, because the activity of its operand depends on the run.
 pub fn resolve_requires_grad(
     graph: &mut Graph,
     wrt: &[ValueId],
     formulas: &dyn FormulaGraphs,
 ) -> Result<bool, NotDifferentiable> {
-    let asks = |g: &Graph, n: NodeId| query(g, n) == Some(RecordingQuery::RequiresGrad);
-    let nodes: Vec<NodeId> = graph.nodes_deep().filter(|n| asks(graph, *n)).collect();
+    let is_query = |g: &Graph, n: NodeId| query(g, n) == Some(RecordingQuery::RequiresGrad);
+    let nodes: Vec<NodeId> = graph.nodes_deep().filter(|n| is_query(graph, *n)).collect();
     if nodes.is_empty() {
         return Ok(false);
     }
     let activity = Activity::of(graph, wrt, formulas)?;
-    let answers: Vec<(NodeId, bool)> = nodes
+    let folded: Vec<(NodeId, bool)> = nodes
         .iter()
         .map(|&node| (node, graph.operand(node, 0)))
         .filter(|(_, of)| activity.is_certain(*of) || !activity.is_active(*of))
         .map(|(node, of)| (node, activity.is_active(of)))
         .collect();
-    if answers.is_empty() {
+    if folded.is_empty() {
         return Err(NotDifferentiable::at(
             graph,
             nodes[0],
@@ -228,10 +231,10 @@ pub fn resolve_requires_grad(
         ));
     }
     let mut editor: Editor<'_> = graph.edit();
-    for (node, answer) in answers {
+    for (node, is_active) in folded {
         editor.at(At::before(node));
-        let answer = editor.constant(IValue::Bool(answer));
-        editor.replace_node(node, &[answer]);
+        let constant = editor.constant(IValue::Bool(is_active));
+        editor.replace_node(node, &[constant]);
     }
     Ok(true)
 }

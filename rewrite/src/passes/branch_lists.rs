@@ -1,12 +1,12 @@
 //! Lists that branches construct: a result of a branch whose blocks all construct a list of the same number of elements becomes
-//! one result per element, and the list is constructed behind the branch.
+//! one result per element, and the list is constructed after the branch.
 //!
-//! The constructed lists must have no other use, so nothing can tell when they were made. A branch that raises returns no list,
-//! and gives no element either. Linear in the number of elements.
+//! The constructed lists must have no other use, so the time of construction is not observable. A block that raises has an
+//! uninitialized value instead of the list, which becomes one uninitialized value per element. Linear in the number of elements.
 
 use flambeau_ir::{At, Editor, Graph, NodeId, Prim, ValueId};
 
-/// The results of a branch that are split, and why.
+/// A result of a `prim::If` that is split: its index and the number of list elements.
 struct Split {
     result: usize,
     count: usize,
@@ -14,7 +14,7 @@ struct Split {
 
 /// Splits the lists that branches return and whose elements are taken.
 ///
-/// `permits`: asked before each change.
+/// `permits` returns whether the rewrite of a node may be applied (fuel).
 pub(super) fn split_lists(editor: &mut Editor<'_>, mut permits: impl FnMut(&Graph, NodeId) -> bool) {
     let g = editor.graph();
     let branches: Vec<NodeId> = g.nodes_deep().filter(|n| g.is_prim(*n, Prim::If)).collect();

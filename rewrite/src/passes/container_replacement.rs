@@ -1,14 +1,13 @@
-//! Scalar replacement of containers: lists and dictionaries that a block makes and changes are evaluated at compile time.
+//! Scalar replacement of containers: lists and dictionaries that a block constructs and changes are evaluated at compile time.
 //!
 //! A container is replaced if every use of it is an operation of a known kind ([`ContainerOp`]) with constant indices and
-//! keys, an operator that only reads it, or the end of the graph. Then its contents are known at every node: reads become the
-//! elements, writes disappear, and other uses get a container that is constructed there with the contents of that moment. In
-//! contrast to the pass `idioms`, the container may be written, in the block that makes it, and containers may hold others.
-//! Lists that branches return are split into their elements before.
+//! keys, an operator that only reads it, or a return of the graph. Its contents are then known at every node: reads become the
+//! elements, writes are erased, and every other use gets a container that is constructed before it with the contents at that
+//! point. In contrast to the pass `idioms`, a container may be written, in the block that constructs it, and may contain other
+//! containers. Lists that branches return are first split into their elements.
 //!
-//! One walk in program order computes the contents and the edits; it decides nothing about a container that a later use
-//! reveals as unknown, because edits apply only after the walk, to the containers that remain. A container in an unknown one
-//! is unknown itself. O(nodes + constructed elements); both the size of a container and the number of elements that are
+//! One walk in program order computes the contents and the edits. Edits apply after the walk, because a later use may show that
+//! the contents of a container are unknown: its edits are then dropped. A container that an unknown one contains is unknown, too. O(nodes + constructed elements); both the size of a container and the number of elements that are
 //! constructed again are bounded.
 
 use super::branch_lists::split_lists;
@@ -58,7 +57,7 @@ impl Pass for ContainerReplacement {
             unknown[i] = unknown[i] || !fuel.take("replace", editor.graph(), container.node);
         }
         spread(&mut unknown, &edges);
-        let mut apply = Apply { now: HashMap::default(), made: HashMap::default() };
+        let mut apply = Apply { replaced: HashMap::default(), made: HashMap::default() };
         for (of, edit) in edits.into_iter().filter(|(of, _)| !unknown[*of]) {
             let Some(edit) = edit else { continue };
             apply.edit(&mut editor, &containers[of], of, edit);
@@ -158,7 +157,7 @@ struct Container {
     /// The number of writes so far.
     version: usize,
     is_unknown: bool,
-    /// Whether it has left the graph, so that later writes would be seen.
+    /// Whether a return of the graph uses it, so that later writes are observable.
     has_left: bool,
     /// The values that are this container.
     names: Vec<ValueId>,
@@ -224,8 +223,8 @@ impl<'g> Walk<'g> {
             WalkStep::Leave(block) => {
                 let end = self.graph.ret(block);
                 let is_root = block == self.graph.root();
-                for (index, of) in self.held(end) {
-                    if is_root { self.leave(end, index, of) } else { self.stop(end, of) }
+                for (index, of) in self.container_operands(end) {
+                    if is_root { self.leave(end, index, of) } else { self.end_tracking(end, of) }
                 }
             }
             WalkStep::Enter(_) | WalkStep::Done(_) => {}
@@ -233,7 +232,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Returns the operands of a node that are containers, as positions and containers.
-    fn held(&self, node: NodeId) -> Vec<(usize, usize)> {
+    fn container_operands(&self, node: NodeId) -> Vec<(usize, usize)> {
         let operands = self.graph.operands(node).enumerate();
         operands.filter_map(|(i, v)| Some((i, *self.handles.get(&v)?))).collect()
     }
@@ -247,9 +246,10 @@ impl<'g> Walk<'g> {
         self.edits.push((of, Some(edit)));
     }
 
-    /// Ends the evaluation of a container before a use that is not known. It is constructed there, and what follows uses the
-    /// new one. If the use is nested, so are edits in the same nest: they are undone, since the nest may be a loop.
-    fn stop(&mut self, user: NodeId, of: usize) {
+    /// Ends the tracking of a container before a use of an unknown kind. A container with the contents at that point is
+    /// constructed there, and later uses refer to it. If the use is in a nested block, the edits under the same outermost node are
+    /// dropped, since that node may be a loop.
+    fn end_tracking(&mut self, user: NodeId, of: usize) {
         let g = self.graph;
         let Container { contents, version, home, names, edits, has_left, .. } = &self.containers[of];
         let top = g.ancestor_in(user, *home);
@@ -273,9 +273,9 @@ impl<'g> Walk<'g> {
 
     fn node(&mut self, node: NodeId) {
         let g = self.graph;
-        let held = self.held(node);
+        let held = self.container_operands(node);
         let is_made = match g.prim(node) {
-            Some(Prim::ListConstruct | Prim::DictConstruct) => self.make(node, &held),
+            Some(Prim::ListConstruct | Prim::DictConstruct) => self.track(node, &held),
             _ => false,
         };
         if is_made || held.is_empty() {
@@ -286,7 +286,7 @@ impl<'g> Walk<'g> {
             if !known {
                 for (index, of) in held {
                     let reads = !what.writes() && (index == 0 || index == 1 && what == ContainerOp::Concat);
-                    if reads { self.construct(node, index, of) } else { self.stop(node, of) }
+                    if reads { self.construct(node, index, of) } else { self.end_tracking(node, of) }
                 }
             }
             return;
@@ -296,13 +296,13 @@ impl<'g> Walk<'g> {
                 Some(Prim::ListUnpack) => self.unpack(node, of),
                 Some(Prim::TupleConstruct) if is_result(g, node) => self.leave(node, index, of),
                 None if only_reads(g, node, index) => self.construct(node, index, of),
-                _ => self.stop(node, of),
+                _ => self.end_tracking(node, of),
             }
         }
     }
 
-    /// Begins to follow a container; `false` if its contents are not known.
-    fn make(&mut self, node: NodeId, held: &[(usize, usize)]) -> bool {
+    /// Starts to track the container that a node constructs; returns `false` if its contents are unknown.
+    fn track(&mut self, node: NodeId, held: &[(usize, usize)]) -> bool {
         let g = self.graph;
         let operands: Vec<ValueId> = g.operands(node).collect();
         let contents = if g.is_prim(node, Prim::ListConstruct) {
@@ -353,13 +353,13 @@ impl<'g> Walk<'g> {
             return self.give_up(of);
         }
         for (result, element) in g.results(node).zip(&elements) {
-            self.same(result, *element);
+            self.alias_result(result, *element);
         }
         self.edit(of, Edit::Values(node, elements));
     }
 
     /// Records that a value is an element, which may be a container.
-    fn same(&mut self, result: ValueId, element: ValueId) {
+    fn alias_result(&mut self, result: ValueId, element: ValueId) {
         if let Some(inner) = self.handles.get(&element) {
             self.handles.insert(result, *inner);
         }
@@ -468,7 +468,7 @@ impl<'g> Walk<'g> {
     fn read(&mut self, node: NodeId, element: ValueId) -> Option<Edit> {
         let result = self.graph.result(node, 0);
         fits_result(self.graph, node, element).then_some(())?;
-        self.same(result, element);
+        self.alias_result(result, element);
         Some(Edit::Values(node, vec![element]))
     }
 
@@ -602,21 +602,21 @@ impl Edit {
 /// The application of the edits.
 struct Apply {
     /// Values that replace results of nodes.
-    now: HashMap<ValueId, ValueId, FxBuildHasher>,
+    replaced: HashMap<ValueId, ValueId, FxBuildHasher>,
     /// Containers constructed again, by container and number of writes.
     made: HashMap<(usize, usize), ValueId, FxBuildHasher>,
 }
 
 impl Apply {
-    /// Returns the value that a value has become: replacements are recorded in program order, so one step is enough.
-    fn now(&self, values: Vec<ValueId>) -> Vec<ValueId> {
-        values.into_iter().map(|v| self.now.get(&v).copied().unwrap_or(v)).collect()
+    /// Returns the values that now stand for `values`: replacements are recorded in program order, so one step is enough.
+    fn current(&self, values: Vec<ValueId>) -> Vec<ValueId> {
+        values.into_iter().map(|v| self.replaced.get(&v).copied().unwrap_or(v)).collect()
     }
 
     fn edit(&mut self, editor: &mut Editor<'_>, container: &Container, of: usize, edit: Edit) {
         match edit {
             Edit::Values(node, values) => {
-                let values = self.now(values);
+                let values = self.current(values);
                 self.replace(editor, node, &values);
             }
             Edit::Constant(node, value) => {
@@ -631,7 +631,7 @@ impl Apply {
             }
             Edit::New(node, contents) => {
                 let (loc, ty) = (editor.graph().loc(node), editor.graph().ty(editor.graph().result(node, 0)));
-                let operands = self.now(contents.operands());
+                let operands = self.current(contents.operands());
                 let made = editor.at(At::before(node)).loc(loc).value(contents.prim(), &operands, ty);
                 self.replace(editor, node, &[made]);
             }
@@ -640,7 +640,7 @@ impl Apply {
                 let elem = ty.list_elem().unwrap_or(Type::ANY);
                 editor.at(At::before(node)).loc(loc);
                 let tuples = pairs.into_iter().map(|(k, v)| {
-                    let pair = self.now(vec![k, v]);
+                    let pair = self.current(vec![k, v]);
                     editor.value(Prim::TupleConstruct, &pair, elem)
                 });
                 let tuples: Vec<ValueId> = tuples.collect();
@@ -654,7 +654,7 @@ impl Apply {
                         let g = editor.graph();
                         let Some(top) = g.ancestor_in(node, container.home) else { return };
                         let loc = g.loc(container.node);
-                        let operands = self.now(contents.operands());
+                        let operands = self.current(contents.operands());
                         editor.at(At::before(top)).loc(loc);
                         let made = editor.value(contents.prim(), &operands, container.ty);
                         self.made.insert((of, version), made);
@@ -666,7 +666,7 @@ impl Apply {
             Edit::Rest(node, contents) => {
                 let g = editor.graph();
                 let (loc, old) = (g.loc(container.node), g.result(container.node, 0));
-                let operands = self.now(contents.operands());
+                let operands = self.current(contents.operands());
                 let made =
                     editor.at(At::before(node)).loc(loc).value(contents.prim(), &operands, container.ty);
                 let def = editor.graph().def(made);
@@ -683,7 +683,7 @@ impl Apply {
 
     fn replace(&mut self, editor: &mut Editor<'_>, node: NodeId, values: &[ValueId]) {
         let results: Vec<ValueId> = editor.graph().results(node).collect();
-        self.now.extend(results.into_iter().zip(values.iter().copied()));
+        self.replaced.extend(results.into_iter().zip(values.iter().copied()));
         editor.replace_node(node, values);
     }
 }

@@ -77,8 +77,8 @@ const MAX_NODES: usize = 1024;
 const QUIET: Effects =
     Effects::READS.union(Effects::READS_STATE).union(Effects::ALIASES).union(Effects::RAISES);
 
-/// Returns the node before which the task may run instead of beside the program: the fork or a wait. A task that only
-/// one branch waits for must not raise on the other.
+/// Returns the node before which the body of the task may be inlined: the fork, or the first wait, if the effects of the nodes
+/// between them permit it. `None` if the fork must stay, as does a task that may raise and that only one branch waits for.
 fn position(graph: &Graph, unit: Option<&CompilationUnit>, fork: NodeId) -> Option<NodeId> {
     let task = effects(unit, subgraph(graph, fork)?);
     if task.may_speculate() {

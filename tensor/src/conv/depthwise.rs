@@ -32,7 +32,8 @@ pub(super) struct Depthwise<'a, T> {
 impl<T: Multiply> Depthwise<'_, T> {
     /// Computes the results with the widest vectors of the processor.
     pub(super) fn put(self) {
-        if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::All) } && isa() == Isa::Avx512
+        if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::UpToAvx512) }
+            && isa() == Isa::Avx512
         {
             simd::run(By::<T, WIDE_BYTES>(self));
         } else {
@@ -46,8 +47,11 @@ struct By<'a, T, const WIDTH: usize>(Depthwise<'a, T>);
 
 impl<T: Multiply, const WIDTH: usize> Multiversioned for By<'_, T, WIDTH> {
     type Output = ();
-    const SETS: InstructionSets =
-        if WIDTH == WIDE_BYTES { InstructionSets::Only(Isa::Avx512) } else { InstructionSets::two(T::DTYPE) };
+    const SETS: InstructionSets = if WIDTH == WIDE_BYTES {
+        InstructionSets::Exactly(Isa::Avx512)
+    } else {
+        InstructionSets::at_most_avx2(T::DTYPE)
+    };
 
     #[inline(always)]
     fn run(self) {

@@ -48,7 +48,7 @@ struct Gather<'a, T> {
 
 impl<T: Multiply> Multiversioned for Gather<'_, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

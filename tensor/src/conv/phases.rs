@@ -191,7 +191,7 @@ struct Fill<'a, T> {
 
 impl<T: Multiply> Multiversioned for Fill<'_, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

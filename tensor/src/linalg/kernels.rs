@@ -28,7 +28,7 @@ struct AddRows<'a, F> {
 
 impl<F: Field> Multiversioned for AddRows<'_, F> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Two;
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {
@@ -79,7 +79,7 @@ struct ReflectRows<'a, F> {
 
 impl<F: Field> Multiversioned for ReflectRows<'_, F> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Two;
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {
@@ -146,7 +146,7 @@ struct SubtractConjugates<'a, F> {
 
 impl<F: Field> Multiversioned for SubtractConjugates<'_, F> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Two;
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {
@@ -193,7 +193,7 @@ struct Rotate<'a> {
 
 impl Multiversioned for Rotate<'_> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Two;
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {
@@ -223,7 +223,7 @@ struct RankTwoUpdate<'a, F> {
 
 impl<F: Field> Multiversioned for RankTwoUpdate<'_, F> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Two;
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {

@@ -108,8 +108,8 @@ impl<S: Element, D: Element> Multiversioned for Contiguous<'_, S, D> {
     type Output = ();
     // Limited by memory bandwidth, except for conversions from or to f16 and bf16.
     const SETS: InstructionSets = match (S::DTYPE, D::DTYPE) {
-        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => InstructionSets::Two,
-        _ => InstructionSets::One,
+        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => InstructionSets::UpToAvx2,
+        _ => InstructionSets::Baseline,
     };
 
     #[inline(always)]

@@ -53,7 +53,7 @@ pub(super) struct Tiled<'a, V: Vector, const R: usize, const N: usize>(pub(super
 
 impl<V: Vector, const R: usize, const N: usize> Multiversioned for Tiled<'_, V, R, N> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Only(V::ISA);
+    const SETS: InstructionSets = InstructionSets::Exactly(V::ISA);
 
     #[inline(always)]
     fn run(self) {
@@ -97,8 +97,8 @@ impl<V: Vector, const R: usize, const N: usize> Multiversioned for Tiled<'_, V, 
 
 /// Computes a product without packing, for any strides.
 pub(super) fn direct<T: Multiply>(p: Product<'_, T>) {
-    // Only integers have `InstructionSets::Two`.
-    if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::Two) } {
+    // Only integers have `InstructionSets::UpToAvx2`.
+    if const { matches!(InstructionSets::of(&[T::DTYPE]), InstructionSets::UpToAvx2) } {
         simd::run(ByRows(p))
     } else {
         simd::run(Direct(p))
@@ -112,7 +112,7 @@ struct ByRows<'a, T>(Product<'a, T>);
 impl<T: Multiply> Multiversioned for ByRows<'_, T> {
     type Output = ();
     // Only AVX-512 multiplies 64-bit integers.
-    const SETS: InstructionSets = InstructionSets::All;
+    const SETS: InstructionSets = InstructionSets::UpToAvx512;
 
     #[inline(always)]
     fn run(self) {
@@ -189,7 +189,7 @@ struct Direct<'a, T>(Product<'a, T>);
 impl<T: Multiply> Multiversioned for Direct<'_, T> {
     type Output = ();
     // For AVX-512 LLVM would turn tiles into gathers.
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

@@ -184,7 +184,7 @@ struct Shaped<'a, V: Vector, const R: usize, const N: usize>(StripOp<'a, V::Elem
 
 impl<V: Vector, const R: usize, const N: usize> Multiversioned for Shaped<'_, V, R, N> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::Only(V::ISA);
+    const SETS: InstructionSets = InstructionSets::Exactly(V::ISA);
 
     #[inline(always)]
     fn run(self) {

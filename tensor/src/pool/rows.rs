@@ -95,7 +95,7 @@ fn larger<T: Real>(a: T, b: T) -> T {
 struct Largest;
 
 impl<T: Real> Take<T, T> for Largest {
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut T, element: T) {
         *result = larger(*result, element);
@@ -110,7 +110,7 @@ struct LargerRow<'a, T> {
 
 impl<T: Real> Multiversioned for LargerRow<'_, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -150,7 +150,7 @@ struct LargestAt<'a, T> {
 
 impl<T: Real> Multiversioned for LargestAt<'_, T> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -338,7 +338,7 @@ struct IntegerPooling;
 struct FloatPooling;
 
 impl Take<i64, i64> for IntegerPooling {
-    const SETS: InstructionSets = InstructionSets::One;
+    const SETS: InstructionSets = InstructionSets::Baseline;
     #[inline(always)]
     fn take(self, result: &mut i64, element: i64) {
         *result = result.wrapping_add(element);
@@ -357,7 +357,7 @@ impl<R: Copy, A: Real> Take<R, A> for FloatPooling
 where
     R: WidenRaw<A>,
 {
-    const SETS: InstructionSets = InstructionSets::two(A::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(A::DTYPE);
     #[inline(always)]
     fn take(self, result: &mut A, element: R) {
         *result = *result + element.widen();

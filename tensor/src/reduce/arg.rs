@@ -20,7 +20,7 @@ struct Best<'a, T: Element, const LARGEST: bool>(&'a [T::Raw]);
 impl<T: Element + PartialOrd, const LARGEST: bool> Multiversioned for Best<'_, T, LARGEST> {
     /// The element's index.
     type Output = usize;
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) -> usize {

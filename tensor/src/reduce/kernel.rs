@@ -21,7 +21,7 @@ struct Runs<'a, T: Element, F: Reducer<T>> {
 impl<T: Element, F: Reducer<T>> Multiversioned for Runs<'_, T, F> {
     type Output = ();
     // Limited by memory bandwidth.
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {
@@ -152,7 +152,7 @@ pub(super) const COLUMNS: usize = 32;
 
 impl<T: Element, F: Reducer<T>> Multiversioned for Rows<'_, T, F> {
     type Output = ();
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) {

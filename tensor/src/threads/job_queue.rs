@@ -1,9 +1,9 @@
-//! The job queue of the thread pool: the protocol by which workers join and leave jobs, independent of the kind of jobs and
+//! The job queue of the thread pool: the protocol by which workers attach to jobs and detach from them, independent of the kind of jobs and
 //! of starting threads.
 //!
 //! Invariants:
-//! - A job that [`JobQueue::run_next`] passes to a worker is used only until `run_next` has recorded that the worker left,
-//!   and [`JobQueue::remove`] returns after all workers that joined have left. So a job may be on the stack of the thread
+//! - A job that [`JobQueue::run_next`] passes to a worker is used only until `run_next` has recorded that the worker
+//!   detached, and [`JobQueue::remove`] returns after all attached workers have detached. So a job may be on the stack of the thread
 //!   that publishes it.
 //! - Writes of a worker within a job are visible to the thread that removed the job, because both take the lock.
 //! - [`WorkCounter`] yields every number once.
@@ -40,9 +40,9 @@ impl WorkCounter {
 /// An entry of the queue: a published job with the counts of its workers.
 struct QueuedJob<J> {
     job: J,
-    /// Number of workers that may still join.
+    /// Number of workers that may still attach.
     vacancies: usize,
-    /// Number of workers that joined and have not left.
+    /// Number of attached workers.
     workers: usize,
 }
 
@@ -67,14 +67,14 @@ impl<J: PartialEq> QueueState<J> {
     }
 }
 
-/// The published jobs, which workers may join.
+/// The published jobs, to which workers may attach.
 pub(super) struct JobQueue<J> {
     pub(super) state: Mutex<QueueState<J>>,
     /// Notified when a job is published.
     pub(super) published: Condvar,
-    /// Notified when the last worker leaves a job.
+    /// Notified when the last worker detaches from a job.
     pub(super) finished: Condvar,
-    /// Number of workers that may still join any job: polled without the lock.
+    /// Number of workers that may still attach to any job: polled without the lock.
     pub(super) vacancies: AtomicUsize,
 }
 
@@ -84,7 +84,7 @@ impl<J: Copy + PartialEq> JobQueue<J> {
         self.vacancies.store(state.jobs.iter().map(|entry| entry.vacancies).sum(), Ordering::Relaxed);
     }
 
-    /// Adds a job, which `vacancies` workers may join until it is removed, and wakes sleeping workers. No other published
+    /// Adds a job, to which `vacancies` workers may attach until it is removed, and wakes sleeping workers. No other published
     /// job equals `job`.
     pub(super) fn publish(&self, job: J, vacancies: usize) {
         let mut state = self.state.lock();
@@ -95,7 +95,7 @@ impl<J: Copy + PartialEq> JobQueue<J> {
         (0..wake).for_each(|_| _ = self.published.notify_one());
     }
 
-    /// Removes a job: no further worker joins it, and the call returns after those that joined have left.
+    /// Removes a job: no further worker attaches, and the call returns after the attached workers have detached.
     pub(super) fn remove(&self, job: J) {
         let mut state = self.state.lock();
         state.entry(&job).vacancies = 0;
@@ -113,7 +113,7 @@ impl<J: Copy + PartialEq> JobQueue<J> {
         state.jobs.retain(|entry| entry.job != job);
     }
 
-    /// Waits for a job that can be joined, polling until the spin limit and then sleeping, and calls `run` with it. `run` must
+    /// Waits for a job with vacancies, polling until the spin limit and then sleeping, and calls `run` with it. `run` must
     /// not panic.
     pub(super) fn run_next(&self, spin: &mut SpinLimit, run: impl FnOnce(J)) {
         let mut state = self.state.lock();

@@ -193,7 +193,7 @@ struct Channel<'a, T: Element> {
 
 impl<T: Float> Multiversioned for Channel<'_, T> {
     type Output = (f64, f64);
-    const SETS: InstructionSets = InstructionSets::two(T::DTYPE);
+    const SETS: InstructionSets = InstructionSets::at_most_avx2(T::DTYPE);
 
     #[inline(always)]
     fn run(self) -> (f64, f64) {

@@ -211,7 +211,7 @@ with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor, %2 : Tensor, %3 : Ten
         assert_passes(&toy(), "fuse,dce", text, text);
     }
 
-    /// Writes behind the group, and writes before its first member, are passed by none.
+    /// No node of a group moves across a write that follows the group or precedes its first node.
     #[test]
     fn groups_form_between_writes() {
         assert_passes(

@@ -2,7 +2,7 @@
 //! parameters of the module, and the second derivatives.
 
 use flambeau::exec::Host;
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::json::read_as;
 use flambeau::tensor::Tensor;
 use flambeau::{IValue, Module, Session, Type};
@@ -58,7 +58,7 @@ impl<'a> Run<'a> {
             }
             seeds.push(seed);
         }
-        let mode = WalkMode { retain_graph: second.is_some(), create_graph: second.is_some() };
+        let mode = BackwardOptions { retain_graph: second.is_some(), create_graph: second.is_some() };
         let expected = self.expected(&sources, grads);
         let found = self.gradients(&outputs, &expected, mode, host)?;
         for (expected, found) in expected.iter().zip(&found) {
@@ -89,7 +89,7 @@ impl<'a> Run<'a> {
         &self,
         outputs: &[(Tensor, Tensor)],
         expected: &[Expected<'_>],
-        mode: WalkMode,
+        mode: BackwardOptions,
         host: &mut Host,
     ) -> Result<Vec<Option<Tensor>>, Verdict> {
         let tensors: Vec<Tensor> = expected.iter().map(|e| e.tensor.clone()).collect();
@@ -123,7 +123,7 @@ impl<'a> Run<'a> {
             let what = format!("second of output {i}");
             expected.extend(seed.clone().map(|tensor| Expected { what, tensor, grad }));
         }
-        let found = self.gradients(&outputs, &expected, WalkMode::default(), host)?;
+        let found = self.gradients(&outputs, &expected, BackwardOptions::default(), host)?;
         for (Expected { what, tensor, grad }, found) in expected.iter().zip(found) {
             match (found, tag(grad)) {
                 // No gradient and zeros are equal here.

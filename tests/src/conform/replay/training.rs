@@ -1,6 +1,6 @@
 //! Replay of training: one instance of a module takes several steps of gradient descent.
 
-use flambeau::exec::tape::WalkMode;
+use flambeau::exec::tape::BackwardOptions;
 use flambeau::json::read_as;
 use flambeau::tensor::Tensor;
 use flambeau::{Entry, IValue, Module, Program, Session};
@@ -65,7 +65,8 @@ impl Step<'_> {
         let one = one.map_err(|e| Verdict::failed(e.to_string()))?;
         let parameters = self.module.named_parameters();
         let trained: Vec<Tensor> = parameters.iter().map(|(_, p)| p.clone()).collect();
-        let found = self.session.gradients_with(&[(loss, one)], &trained, WalkMode::default(), &mut host);
+        let found =
+            self.session.gradients_with(&[(loss, one)], &trained, BackwardOptions::default(), &mut host);
         let found = found.map_err(failed)?;
         host.set_grad_enabled(false);
         for ((name, parameter), grad) in parameters.iter().zip(found) {
