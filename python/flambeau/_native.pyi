@@ -1,7 +1,7 @@
 """The extension: conversion between Python and the compiler."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 from ._dtypes import dtype as _dtype
@@ -16,6 +16,7 @@ __all__ = [
     "Node",
     "Program",
     "Recorder",
+    "RemovableHandle",
     "ScriptObject",
     "Tensor",
     "TracedValue",
@@ -52,6 +53,13 @@ class Container:
     def insert(self, at: int, value: Any) -> None: ...
     def remove(self, key: Any) -> None: ...
     def clear(self) -> None: ...
+
+@final
+class RemovableHandle:
+    def remove(self) -> None: ...
+    def __enter__(self) -> RemovableHandle: ...
+    def __exit__(self, _class: object, _raised: object, _traceback: object) -> None: ...
+
 
 @final
 class Tensor:
@@ -97,6 +105,8 @@ class Tensor:
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False
     ) -> None: ...
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle: ...
+    def retain_grad(self) -> None: ...
     def __dlpack__(
         self,
         *,

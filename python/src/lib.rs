@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<tensor::PyHookHandle>()?;
     module.add_class::<program::PyProgram>()?;
     module.add_class::<program::PyFunction>()?;
     module.add_class::<program::ScriptObject>()?;

@@ -31,8 +31,18 @@ use crate::values::{Call, is_torch_imported, or_raise};
 thread_local! {
     /// Whether calls of this thread record gradients.
     static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
-    /// The exception of a signal handler that ended the run of this thread.
-    static SIGNALLED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The exception of a signal handler or hook that ended the run of this thread.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Keeps an exception that ends the run of this thread: it replaces the run's error.
+pub(crate) fn set_raised(error: PyErr) {
+    RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+}
+
+/// Takes the exception that ended the run of this thread.
+pub(crate) fn take_raised() -> Option<PyErr> {
+    RAISED.with(|raised| raised.borrow_mut().take())
 }
 
 /// Returns the session of the process.
@@ -74,7 +84,7 @@ pub(crate) fn set_grad_enabled(enabled: bool) -> bool {
 fn interrupted() -> bool {
     let raised = Python::attach(|py| py.check_signals()).err();
     let ends = raised.is_some();
-    SIGNALLED.with(|signalled| *signalled.borrow_mut() = raised);
+    raised.into_iter().for_each(set_raised);
     ends
 }
 
@@ -290,7 +300,7 @@ impl PyFunction {
         });
         let (result, raised) = result;
         let result = or_raise(py, result).map_err(|error| {
-            let signalled = SIGNALLED.with(|signalled| signalled.borrow_mut().take());
+            let signalled = take_raised();
             signalled.unwrap_or_else(|| with_cause(py, error, raised))
         })?;
         call.result(&result, &self.program, 0)

@@ -4,16 +4,51 @@
 //! mean what they mean in programs.
 
 use flambeau::Session;
-use flambeau::exec::tape::BackwardOptions;
+use flambeau::exec::KernelError;
+use flambeau::exec::tape::{BackwardOptions, HookHandle};
 use flambeau::tensor::{Scalar, Tensor};
-use pyo3::exceptions::PyBufferError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
+use std::sync::{Mutex, PoisonError};
 
 use crate::dlpack::{self, or_raise};
 use crate::errors::{misuse, raise};
-use crate::program::{host, session};
+use crate::program::{host, session, set_grad_enabled, set_raised, take_raised};
 use crate::values::{Call, Failure};
+
+/// A hook that `Tensor.register_hook` registered.
+#[pyclass(name = "RemovableHandle", module = "flambeau", frozen)]
+pub(crate) struct PyHookHandle(Mutex<Option<HookHandle>>);
+
+#[pymethods]
+impl PyHookHandle {
+    /// Removes the hook.
+    fn remove(&self) {
+        let handle = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        handle.into_iter().for_each(HookHandle::remove);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __exit__(&self, _class: Py<PyAny>, _raised: Py<PyAny>, _traceback: Py<PyAny>) {
+        self.remove();
+    }
+}
+
+/// Calls a hook; returns the gradient that replaces the given one.
+fn replaced(py: Python<'_>, hook: &Py<PyAny>, grad: &Tensor) -> PyResult<Option<Tensor>> {
+    let found = hook.bind(py).call1((PyTensor(grad.clone()),))?;
+    if found.is_none() {
+        return Ok(None);
+    }
+    Call::new(py).tensor(&found).map(Some).map_err(|failure| match failure {
+        Failure::Raised(error) => error,
+        Failure::Type => PyTypeError::new_err("a hook returns a tensor or None"),
+    })
+}
 
 /// A tensor of the compiler. Two handles may refer to the same tensor: see `is_same`.
 #[pyclass(name = "Tensor", module = "flambeau", frozen, weakref)]
@@ -136,7 +171,33 @@ impl PyTensor {
         let outputs = [(self.0.clone(), gradient)];
         let session = session(py)?;
         let result = py.detach(|| session.backward(&outputs, mode, &mut host(session)));
-        result.map_err(|error| raise(py, &error))
+        match take_raised() {
+            Some(raised) => Err(raised),
+            None => result.map_err(|error| raise(py, &error)),
+        }
+    }
+
+    /// Registers a function that backward passes call with the gradient of this tensor, which may return another gradient.
+    fn register_hook(&self, py: Python<'_>, hook: Py<PyAny>) -> PyResult<PyHookHandle> {
+        let handle = Session::register_hook(&self.0, move |grad, host| {
+            let recording = set_grad_enabled(host.grad_enabled());
+            let found = Python::attach(|py| replaced(py, &hook, grad));
+            set_grad_enabled(recording);
+            found.map_err(|error| {
+                let message = error.to_string();
+                set_raised(error);
+                KernelError::input(message)
+            })
+        });
+        match handle {
+            Ok(handle) => Ok(PyHookHandle(Mutex::new(Some(handle)))),
+            Err(error) => Err(raise(py, &error)),
+        }
+    }
+
+    /// Lets the gradients of a tensor that is not a leaf accumulate in `grad`.
+    fn retain_grad(&self, py: Python<'_>) -> PyResult<()> {
+        Session::retain_gradient(&self.0).map_err(|error| raise(py, &error))
     }
 
     /// Returns a DLPack capsule over the memory.
