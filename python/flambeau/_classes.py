@@ -102,7 +102,7 @@ def _plain(texts: Texts, cls: type) -> str:
         raise source.place(node).error("the source of the class cannot be found")
     is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
     bases = [base for base in cls.__bases__ if base is not object]
-    if any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__):
+    if not is_interface and any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__):
         raise source.place(node).error(
             f"Class '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
         )

@@ -208,3 +208,29 @@ def test_loaded_modules_return_tensors_of_pytorch(tmp_path):
 
     jit.save(jit.script(Made()), tmp_path / "m.pt")
     assert isinstance(jit.load(tmp_path / "m.pt")(), torch.Tensor)
+
+
+@torch.jit.interface
+class Applies(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class ByInterface(nn.Module):
+    part: Applies
+
+    def __init__(self):
+        super().__init__()
+        self.part = Less()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part.forward(x)
+
+
+def test_interfaces_may_derive_from_modules():
+    assert jit.script(ByInterface())(torch.tensor([3.0])).tolist() == [1.0]
+
+
+def test_classes_of_modules_are_no_values():
+    with pytest.raises(RuntimeError, match="cannot be compiled since it inherits from nn.Module"):
+        jit.script(Less)
