@@ -410,7 +410,13 @@ impl Pool {
     /// Makes an empty pool that holds at most `limit` bytes.
     fn new(limit: usize) -> Pool {
         let heads = Box::new([None; CLASSES]);
-        Pool { heads, held: Held::default(), limit, largest: usize::MAX, remote: Some(RemoteFrees::new(limit)) }
+        Pool {
+            heads,
+            held: Held::default(),
+            limit,
+            largest: usize::MAX,
+            remote: Some(RemoteFrees::new(limit)),
+        }
     }
 
     /// Takes a free block of a class, if there is one.
