@@ -74,6 +74,27 @@ def test_gradients():
         tensor([1]).requires_grad = True
 
 
+def test_hooks():
+    seen = []
+    x = tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    handle = y.register_hook(lambda grad: seen.append(grad.tolist()) or grad + 1)
+    y.retain_grad()
+    y.sum().backward(retain_graph=True)
+    assert seen == [[1.0, 1.0]] and y.grad.tolist() == [2.0, 2.0] and x.grad.tolist() == [6.0, 6.0]
+    handle.remove()
+    handle.remove()
+    y.sum().backward(retain_graph=True)
+    assert len(seen) == 1 and x.grad.tolist() == [9.0, 9.0]
+    with y.register_hook(lambda grad: {}[0]), pytest.raises(KeyError):
+        y.sum().backward(retain_graph=True)
+    with y.register_hook(lambda grad: 1), pytest.raises(TypeError):
+        y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="doesn't require gradient"):
+        tensor([1.0]).register_hook(print)
+
+
 def test_numbers_and_truth():
     assert float(tensor(1.5)) == 1.5 and int(tensor([2])) == 2 and bool(tensor(0)) is False
     assert [10, 20, 30][tensor(1)] == 20

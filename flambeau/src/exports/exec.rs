@@ -20,8 +20,8 @@ pub mod soundness {
 /// Recording of a run for differentiation.
 pub mod tape {
     pub use flambeau_exec::tape::{
-        BackwardOptions, Tape, accumulated_grad, backward, clear_accumulated_grad, detach, gradients,
-        is_leaf, is_recorded,
+        BackwardOptions, HookHandle, Tape, accumulated_grad, backward, clear_accumulated_grad, detach,
+        gradients, is_leaf, is_recorded,
     };
 }
 
