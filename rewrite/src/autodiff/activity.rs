@@ -265,7 +265,10 @@ impl Propagation<'_> {
     /// the result has no gradient.
     fn has_open_dtype(&self, node: NodeId) -> bool {
         let graph = self.graph;
-        let is_open = |v: ValueId| graph.ty(v) != Type::NONE && graph.constant(v).is_none();
+        // The dtype of another tensor is read for the sake of gradients, which are not integers.
+        let is_of_tensor = |v: ValueId| graph.operands(graph.def(v)).any(|of| graph.ty(of).is_tensor());
+        let is_open =
+            |v: ValueId| graph.ty(v) != Type::NONE && graph.constant(v).is_none() && !is_of_tensor(v);
         let is_known = |v: ValueId| match graph.ty(v).kind() {
             TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
             _ => false,
