@@ -33,7 +33,10 @@ fn the_variable_sets_the_detail_of_types() {
             let ran = run_in(&variable, command);
             assert_eq!((ran.code, ran.out.as_str()), (Some(0), want), "{level} {command:?}: {}", ran.err);
         }
-        assert_eq!(run_in(&variable, &["print", "--exact", &path]).out, accepted(&["print", &path]));
+        assert_eq!(
+            run_in(&variable, &["print", "--exact", &path]).out,
+            accepted(&["print", "--exact", &path])
+        );
     }
 }
 

@@ -504,7 +504,7 @@ mod tests {
         let source = FormulaSource::of_gradient(&schema, &gradient, false).unwrap();
         assert_eq!(source.params, [Named::Grad(0), Named::Like(0), Named::Like(1)]);
         assert!(
-            source.text.contains("(grad: Tensor, self_like: Tensor, other_like: Tensor)"),
+            source.text.contains("(grad: Tensor, self_like: Tensor, other_like: Optional[Tensor])"),
             "{}",
             source.text
         );

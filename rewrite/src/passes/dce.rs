@@ -1,8 +1,8 @@
 //! Dead code elimination: removes nodes without effects whose results are dead, and dead results, outputs and carried
 //! values of branches and loops.
 //!
-//! [Live](MarkLive) are the values that the graph returns, nodes with side effects, and nodes that write memory which a
-//! live value reaches or which is visible outside the graph.
+//! [Live](MarkLive) are the values that the graph returns, nodes with side effects, loops that never end, and nodes that write
+//! memory which a live value reaches or which is visible outside the graph.
 //!
 //! A graph without writers needs no alias analysis.
 
@@ -64,13 +64,18 @@ fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<N
     let mut writers = Vec::new();
     for node in g.nodes_deep() {
         let effects = g.effects(node);
-        let has_effect = !drop_side_effects && effects.has_side_effects();
+        let has_effect = !drop_side_effects && (effects.has_side_effects() || is_endless(g, node));
         marker.visit_node(node, has_effect);
         if !drop_side_effects && !has_effect && effects.may_write() {
             writers.push(node);
         }
     }
     writers
+}
+
+/// Whether a node is a loop that only a limit of the run ends, which is an error.
+fn is_endless(g: &Graph, node: NodeId) -> bool {
+    g.as_loop(node).and_then(|view| view.trip_count(g)) == Some(i64::MAX as u64)
 }
 
 /// Marks the writers of live memory, up to a fixpoint. A node that becomes live adds the memory that it uses; memory
@@ -242,6 +247,19 @@ mod tests {
   return (%n)
 ",
         );
+    }
+
+    #[test]
+    fn keeps_loops_that_only_a_limit_ends() {
+        let text = "graph():
+  %m : int = prim::Constant[value=9223372036854775807]()
+  %t : bool = prim::Constant[value=1]()
+   = prim::Loop(%m, %t)
+    block0(%i : int):
+      -> (%t)
+  return ()
+";
+        assert_passes(&toy(), "dce", text, text);
     }
 
     #[test]

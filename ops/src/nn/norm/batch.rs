@@ -5,6 +5,7 @@
 use super::{first_like_input, stats_dtype};
 use crate::nn::{SampleArgs, opt_values, ranged, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
+use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{AliasRule, IValue, OpDef};
@@ -381,6 +382,23 @@ fn batch_args(training: bool) -> Vec<IValue> {
     vec![IValue::Bool(training), IValue::Float(0.1), IValue::Float(1e-5)]
 }
 
+/// Dtype rule: the input's, unless an empty input may be promoted with weight and bias, see [`without_elements`].
+fn scaled_dtype() -> Dtype {
+    Dtype::from(|cx| {
+        let own = cx.dtype(0)?;
+        let keeps = |arg: usize| match cx.fact(arg) {
+            Fact::None => true,
+            // The first element of a vector has no dimensions, and does not widen a dtype of its category.
+            Fact::Tensor(t) => {
+                t.dtype == Some(own)
+                    || own.is_floating() && t.dims.as_ref().is_some_and(|dims| dims.len() == 1)
+            }
+            _ => false,
+        };
+        (keeps(1) && keeps(2)).then_some(own)
+    })
+}
+
 /// Sizes of input, weight, bias and running statistics.
 const FIVE: &[&[i64]] = &[&[2, 3, 4], &[3], &[3], &[3], &[3]];
 
@@ -409,7 +427,7 @@ pub(super) fn family() -> Vec<OpDef> {
         op("batch_norm", "", doc)
             .output_layout(OutputLayout::ChannelsLastLike)
             .facts(|d| {
-                let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(flags(&[true])));
+                let d = d.with(ResultShapes::same_as(0)).with(scaled_dtype()).with(five(flags(&[true])));
                 d.with(keeps_statistics("training")).with(RETURNS_STATISTICS)
             })
             .one(batch_norm),
@@ -424,7 +442,7 @@ pub(super) fn family() -> Vec<OpDef> {
             let args: SampleArgs = Box::new(|| {
                 vec![IValue::Bool(false), IValue::Float(0.1), IValue::Float(1e-5), IValue::Bool(true)]
             });
-            let d = d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(five(args));
+            let d = d.with(ResultShapes::same_as(0)).with(scaled_dtype()).with(five(args));
             d.with(keeps_statistics("use_input_stats"))
         })
         .one(instance_norm),
