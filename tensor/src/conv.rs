@@ -367,6 +367,13 @@ fn run<T: Multiply>(
         let (from, to) = (g.channels * volume(g.input), g.results * plane);
         let weights = w.len() / g.groups;
         let images = g.batch * g.groups;
+        // Weights that are used the first time are packed once for all images.
+        let is_shared = prepacked.is_none() && !by_channel && !transposed && g.batch > 1;
+        let is_product = || matmul::tiling::<T>((g.results, weights / g.results.max(1), plane)).is_some();
+        let packed = (is_shared && is_product())
+            .then(|| matmul::pack_now(w, Side::Left, g.groups, g.results))
+            .flatten();
+        let panels = packed.as_ref().or(prepacked.as_deref());
         let (side, per) = if transposed { (from, g.channels) } else { (to, g.results) };
         let cost = side.saturating_mul(weights / per.max(1));
         // A few expensive images are divided themselves.
@@ -389,7 +396,7 @@ fn run<T: Multiply>(
                     let scratch = unsafe { scratch.elements_mut().assume_init_mut() };
                     Depthwise { x, w, bias, out, scratch, taps }.put();
                 } else {
-                    let panels = prepacked.as_ref().and_then(|prepacked| prepacked.get(group));
+                    let panels = panels.and_then(|panels| panels.get(group));
                     forward_group(x, (w, panels), bias, out, (g, taps.as_ref()));
                 }
             }

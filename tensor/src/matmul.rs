@@ -24,7 +24,7 @@ use batched::{batched, tiny};
 pub(crate) use matrix::{Matrix, MatrixMut};
 pub(crate) use packed::{PackedPanels, StripSource};
 pub(crate) use product::{Multiply, tiling};
-pub(crate) use slices::{ProductSum, RightOperand, prepacked, put_product};
+pub(crate) use slices::{ProductSum, RightOperand, pack_now, prepacked, put_product};
 pub(crate) use tile::{Offsets, Side, Tiling};
 
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.

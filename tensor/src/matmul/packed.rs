@@ -178,19 +178,24 @@ pub(super) fn prepacked<T: Multiply>(
     let side = s.side as usize;
     let [lane, along] = s.steps;
     let key = [size * 2 + side, strip, offset, s.count, s.lanes, s.depth, lane, along];
-    let make = || -> Option<Prepacked> {
-        let bytes = s.lanes.next_multiple_of(strip).checked_mul(s.depth)?.checked_mul(size)?;
-        let mut all = Vec::with_capacity(s.count);
-        for i in 0..s.count {
-            let charge = Charge::new(bytes).ok()?;
-            let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
-            let panels = PackedPanels::pack(t, Operand::Strided(from), s.side, s.lanes, s.depth);
-            all.push(PackedPanels { _charge: Some(charge), ..panels });
-        }
-        Some(Arc::new(all))
-    };
+    let make = || Some(Arc::new(pack_matrices(elements, s)?) as Prepacked);
     // SAFETY: the guards hold a shared lock of the storage.
     unsafe { storage.prepack_cache()? }.get((storage.version(), key), make)?.downcast().ok()
+}
+
+/// Packs adjacent matrices; `None` if the type has no tiling, or memory is exhausted.
+pub(super) fn pack_matrices<T: Multiply>(elements: &[T], s: PackedShape) -> Option<Vec<PackedPanels<T>>> {
+    let t = T::TILING?;
+    let lanes = s.lanes.next_multiple_of((t.strip)(s.side));
+    let bytes = lanes.checked_mul(s.depth)?.checked_mul(size_of::<T>())?;
+    let mut all = Vec::with_capacity(s.count);
+    for i in 0..s.count {
+        let charge = Charge::new(bytes).ok()?;
+        let from = Matrix::new(&elements[i * s.lanes * s.depth..], [s.lanes, s.depth], s.steps);
+        let panels = PackedPanels::pack(t, Operand::Strided(from), s.side, s.lanes, s.depth);
+        all.push(PackedPanels { _charge: Some(charge), ..panels });
+    }
+    Some(all)
 }
 
 /// Returns whether the operands of a product are worth prepacking.

@@ -90,3 +90,14 @@ pub(crate) fn prepacked<T: Multiply>(
     let elements = guards.elements::<T>(meta);
     packed::prepacked(&guards, (meta, elements), shape)
 }
+
+/// Returns the panels of `count` adjacent row-major matrices, whose rows are lanes, for several products in one call.
+pub(crate) fn pack_now<T: Multiply>(
+    elements: &[T],
+    side: Side,
+    count: usize,
+    lanes: usize,
+) -> Option<Vec<PackedPanels<T>>> {
+    let depth = elements.len().checked_div(lanes * count)?;
+    packed::pack_matrices(elements, PackedShape { side, count, lanes, depth, steps: [depth, 1] })
+}
