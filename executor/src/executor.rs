@@ -30,7 +30,7 @@ use crate::settings::ExecutorSettings;
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use flambeau_exec::vm::Arguments;
-use flambeau_exec::{Code, ExecError, Host, Vm};
+use flambeau_exec::{Code, ExecError, Host, Vm, fits_inputs};
 use flambeau_ir::{Graph, IValue};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
@@ -80,6 +80,8 @@ impl<E> CallOutcome<E> {
 pub struct Executor {
     settings: ExecutorSettings,
     graph: Arc<Graph>,
+    /// Whether the function states ranges of the sizes of its arguments.
+    states_ranges: bool,
     /// Changes with the plans, so that caches notice. Starts at 1; a new cache has version 0.
     version: AtomicU64,
     /// The attributes that the profiled graph, and so every plan, has as further inputs. Set before that graph.
@@ -164,9 +166,11 @@ impl Executor {
             disabled: has_assumptions(&graph),
             past: Vec::new(),
         };
+        let states_ranges = graph.size_ranges().next().is_some();
         Executor {
             settings,
             graph,
+            states_ranges,
             version: AtomicU64::new(1),
             attributes: OnceLock::new(),
             state: Mutex::new(state),
@@ -269,6 +273,10 @@ impl Executor {
         host: &mut Host,
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
+        // Plans have the sizes that were observed instead of the stated ranges; the function as loaded raises.
+        if self.states_ranges && !fits_inputs(&self.graph, args) {
+            return CallOutcome::Declined { pending: false, failure: None };
+        }
         let own = args.len();
         if let Some(attributes) = self.attributes.get()
             && !append(attributes, args)

@@ -395,3 +395,27 @@ fn attributes_of_modules_are_part_of_the_precondition() {
         assert_eq!(plan.code().bailouts().len(), 0, "no guard of a weight is left:\n{graph}");
     }
 }
+
+/// Plans know sizes that were observed. Sizes outside of the ranges that the function states are refused before and after
+/// plans exist.
+#[test]
+fn stated_ranges_of_sizes_are_checked_beside_plans() {
+    let text = "graph(%x : Tensor(SS(-2))) where SS(-2) in [4, 64]:
+  %y : Tensor = aten::neg(%x)
+  return (%y)
+";
+    let session = Session::standard().expect("consistent").with_execution(Execution::Profiling);
+    let session = session.with_compilation(flambeau::Compilation::Synchronous);
+    let program = session.parse_ir(text).unwrap_or_else(|e| panic!("{e}"));
+    let entry = program.entry("forward").expect("there");
+    let call = |size: usize| {
+        let x = Tensor::from_vec(vec![1.0f32; size], &[size as i64]).expect("small");
+        entry.call(&[IValue::Tensor(x)], &[])
+    };
+    for size in [4, 8, 16, 32] {
+        call(size).unwrap_or_else(|e| panic!("{e}"));
+    }
+    assert!(!entry.plans().is_empty());
+    let refused = call(100).expect_err("the size is out of range");
+    assert!(refused.message.contains("in [4, 64]"), "{refused}");
+}

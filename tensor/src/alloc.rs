@@ -300,8 +300,8 @@ impl Held {
         if size < LARGE_BLOCK_BYTES { &mut self.common } else { &mut self.large }
     }
 
-    /// Adds a block, unless more than `limit` bytes are held then, or `common` bytes of blocks that are not large. Whether it
-    /// was added.
+    /// Adds a block, unless more than `limit` bytes of large blocks are held then, or more than `common` or `limit` bytes of
+    /// others. Whether it was added.
     #[inline]
     fn add(&mut self, size: usize, limit: usize, common: usize) -> bool {
         let limit = if size < LARGE_BLOCK_BYTES { limit.min(common) } else { limit };
@@ -407,7 +407,7 @@ impl RemoteFrees {
 }
 
 impl Pool {
-    /// Makes an empty pool that holds at most `limit` bytes.
+    /// Makes an empty pool that holds at most `limit` bytes of large blocks, and of others.
     fn new(limit: usize) -> Pool {
         let heads = Box::new([None; CLASSES]);
         Pool {
@@ -492,7 +492,8 @@ pub struct Recycler {
 unsafe impl Send for Recycler {}
 
 impl Recycler {
-    /// Makes a recycler that holds at most `limit` bytes of free blocks.
+    /// Makes a recycler that holds at most `limit` bytes of free blocks that are large, as many of other blocks (see
+    /// [`KEPT_BYTES`]), and as many that were freed while it was not entered.
     pub fn new(limit: usize) -> Recycler {
         Recycler { pool: Box::new(Pool::new(limit)) }
     }

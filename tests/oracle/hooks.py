@@ -46,9 +46,11 @@ print("# writes in place")
 x = leaf(1, 2)
 y = x * 1
 y.register_hook(noting("before"))
+y.retain_grad()
 y.mul_(3)
 y.register_hook(noting("after"))
 y.sum().backward()
+show("retained", y.grad)
 show("accumulated", x.grad)
 
 print("# second order")

@@ -142,10 +142,12 @@ fn hooks_get_and_replace_gradients_as_in_pytorch() {
     let x = leaf();
     let y = programs.call("times", &[of(&x), IValue::Float(1.0)]);
     Session::register_hook(&y, noting("before")).unwrap();
+    Session::retain_gradient(&y).unwrap();
     programs.call("write", &[of(&y), IValue::Float(3.0)]);
     Session::register_hook(&y, noting("after")).unwrap();
     let z = programs.call("total", &[of(&y)]);
     programs.backward(&z, false).unwrap();
+    events.show("retained", grad_of(&y).as_ref());
     events.show("accumulated", grad_of(&x).as_ref());
 
     events.add("# second order");

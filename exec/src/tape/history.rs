@@ -2,7 +2,7 @@
 //! The metadata of a view ([`super::view`]) refers to its base; a write to either changes the gradient edges of both.
 
 use super::graph::GraphCall;
-use super::hooks::NodeHooks;
+use super::hooks::{NodeHooks, move_retained};
 use super::linear::{self, LinearMap};
 use super::region::Geometry;
 use super::view::{NewView, ViewMeta, ViewOrigin, check_read};
@@ -435,7 +435,12 @@ pub(super) fn base(tensor: &Tensor) -> Tensor {
 /// Registers a new tensor as result `output` of `node`.
 pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
     let gradient_edge = Some(Edge { node: Arc::clone(node), output, geometry: Geometry::of(tensor) });
-    set_meta(tensor, AutogradMeta { gradient_edge, view: meta(tensor).view, grad: None });
+    let before = meta(tensor);
+    let retained = before.grad.zip(before.gradient_edge).filter(|(_, edge)| !is_leaf(edge));
+    if let Some((grad, edge)) = &retained {
+        move_retained(grad, &edge.node, node, output);
+    }
+    set_meta(tensor, AutogradMeta { gradient_edge, view: before.view, grad: retained.map(|(grad, _)| grad) });
     tensor.set_requires_grad(true);
 }
 

@@ -27,7 +27,12 @@ impl HookHandle {
     pub fn remove(self) {
         let node = self.node.upgrade();
         if let Some(hooks) = node.as_ref().and_then(|node| node.hooks.get()) {
-            hooks.registered.lock().retain(|hook| hook.id != self.id);
+            let mut registered = hooks.registered.lock();
+            let found = registered.iter().position(|hook| hook.id == self.id);
+            let removed = found.map(|at| registered.remove(at));
+            // What the hook owns is dropped without the lock: it may remove or register hooks itself.
+            drop(registered);
+            drop(removed);
         }
     }
 }
@@ -57,7 +62,7 @@ fn hooks(node: &Node) -> &Hooks {
 }
 
 /// Registers a hook on a tensor's gradient. Hooks of a tensor are called in the order of registration, once per walk that reaches
-/// the tensor, before the gradient is accumulated or returned.
+/// the tensor, before the gradient is accumulated or returned. A hook that owns its tensor keeps both until it is removed.
 ///
 /// # Errors
 /// Returns an input error if the tensor does not require a gradient.
@@ -116,6 +121,13 @@ pub(super) fn run_hooks(
         }
     }
     Ok(())
+}
+
+/// Lets the gradients that a tensor retains follow it to the node of a write.
+pub(super) fn move_retained(of: &Arc<AccumulatedGrad>, from: &Node, to: &Node, output: usize) {
+    let Some(before) = from.hooks.get() else { return };
+    before.retained.lock().retain(|(_, accumulated)| !std::ptr::eq(accumulated.as_ptr(), Arc::as_ptr(of)));
+    hooks(to).retained.lock().push((output, Arc::downgrade(of)));
 }
 
 pub(super) type NodeHooks = OnceLock<Box<Hooks>>;

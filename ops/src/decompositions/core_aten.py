@@ -1447,20 +1447,23 @@ def _resized(x: Tensor, n: Optional[int], dim: int) -> Tensor:
 def _from_start(x: Tensor, dim: int) -> List[int]:
     return [dim % x.dim()]
 
+def _real(x: Tensor) -> Tensor:
+    return x if x.is_floating_point() else torch._to_copy(x, dtype=torch.float32)
+
 # replaces aten::fft_fft
 def fft_fft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
     x = _resized(self, n, dim)
     if x.is_complex():
         return torch._fft_c2c(x, _from_start(x, dim), _normalization(norm, True), True)
-    return torch._fft_r2c(x, _from_start(x, dim), _normalization(norm, True), False)
+    return torch._fft_r2c(_real(x), _from_start(x, dim), _normalization(norm, True), False)
 
 # replaces aten::fft_ifft
 def fft_ifft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
     x = _resized(self, n, dim)
     if x.is_complex():
         return torch._fft_c2c(x, _from_start(x, dim), _normalization(norm, False), False)
-    return torch._conj(torch._fft_r2c(x, _from_start(x, dim), _normalization(norm, False), False))
+    return torch._conj(torch._fft_r2c(_real(x), _from_start(x, dim), _normalization(norm, False), False))
 
 # replaces aten::fft_rfft
 def fft_rfft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
-    return torch._fft_r2c(_resized(self, n, dim), _from_start(self, dim), _normalization(norm, True), True)
+    return torch._fft_r2c(_real(_resized(self, n, dim)), _from_start(self, dim), _normalization(norm, True), True)

@@ -231,7 +231,7 @@ def multi_margin_loss(self: Tensor, target: Tensor, p: number, margin: number, w
     if reduction == 1:
         return torch.mean(loss)
     if reduction == 2:
-        return torch.sum(loss)
+        return torch.sum(torch.mean(loss, [1], False))
     each = torch.mean(loss, [1], False)
     return each.squeeze(0) if target.dim() == 0 else each
 

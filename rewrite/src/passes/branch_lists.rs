@@ -2,7 +2,8 @@
 //! one result per element, and the list is constructed after the branch.
 //!
 //! The constructed lists must have no other use, so the time of construction is not observable. A block that raises has an
-//! uninitialized value instead of the list, which becomes one uninitialized value per element. Linear in the number of elements.
+//! uninitialized value instead of the list, which becomes one uninitialized value per element. Each branch takes time in
+//! proportion to its results times the lists among them.
 
 use flambeau_ir::{At, Editor, Graph, NodeId, Prim, ValueId};
 

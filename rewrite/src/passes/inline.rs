@@ -142,8 +142,11 @@ fn arguments(graph: &Graph, call: NodeId) -> impl Iterator<Item = ValueId> {
 }
 
 /// Whether a call of `body` checks its arguments: an input declares a refined type, and the argument does not have that
-/// type statically.
+/// type statically. A body that states ranges of sizes checks these.
 pub(super) fn checks_arguments(graph: &Graph, args: impl Iterator<Item = ValueId>, body: &Graph) -> bool {
+    if body.size_ranges().next().is_some() {
+        return true;
+    }
     body.inputs().zip(args).any(|(input, arg)| {
         let declared = body.ty(input);
         is_refined(declared) && declared != graph.ty(arg)
