@@ -21,6 +21,10 @@ _GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
 class Unknown(Exception):
     """The object is no type of programs."""
 
+    def __init__(self, what: str, message: str | None = None) -> None:
+        super().__init__(what)
+        self.message = message or f"{what} is no type of programs"
+
 
 def annotation_text(
     annotation: Any, name_of_class: typing.Callable[[type], str], forward: typing.Callable[[str], Any] | None = None
@@ -33,7 +37,10 @@ def annotation_text(
     """
     if annotation is tuple or annotation is typing.Tuple or annotation is typing.Optional:
         name = "Optional" if annotation is typing.Optional else "Tuple"
-        raise Unknown(f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]: this")
+        raise Unknown(
+            f"`{name}` without a contained type",
+            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]",
+        )
     if isinstance(annotation, (str, typing.ForwardRef)) and forward is not None:
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         return annotation_text(forward(text), name_of_class, forward)

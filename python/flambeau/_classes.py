@@ -155,10 +155,32 @@ def _make_static(cls: type, node: ast.FunctionDef, edits: Edits, rewriter: Rewri
         raise edits.source.place(node).error(f"the class method `{node.name}` has no parameter for the class")
     own = plain.pop(0)
     rest = [*args.posonlyargs, *args.args]
-    end = (rest[0].lineno, rest[0].col_offset) if rest else _end(own)
-    edits.replace_range((own.lineno, own.col_offset), end, "")
+    start = own.lineno, own.col_offset
+    if rest:
+        edits.replace_range(start, (rest[0].lineno, rest[0].col_offset), "")
+    else:
+        edits.replace_range(start, _behind_comma(edits.source, own, "/" if plain is args.posonlyargs else ""), "")
     outer = rewriter.find
     rewriter.find = lambda name: cls if name == own.arg else outer(name)
+
+
+def _behind_comma(source: Source, param: ast.arg, mark: str) -> tuple[int, int]:
+    """Returns the position behind a parameter and what separates it from the next: commas, and a mark between them."""
+    line, column = _end(param)
+    wanted = [",", mark, ","] if mark else [","]
+    while wanted:
+        rest = source.lines[line - 1].encode()[column:].decode()
+        text = rest.split("#")[0].lstrip()
+        if not text:
+            if line == len(source.lines):
+                break
+            line, column = line + 1, 0
+        elif text[0] == wanted[0]:
+            column += len(rest[: len(rest) - len(rest.lstrip())].encode()) + 1
+            del wanted[0]
+        else:
+            break
+    return line, column
 
 
 def _has_meaning(decorator: ast.expr) -> bool:

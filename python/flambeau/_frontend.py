@@ -224,6 +224,7 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
 
 
 _TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
+_BROADCASTING_LIST = re.compile(r"BroadcastingList\d+")
 _SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
 
 
@@ -285,12 +286,12 @@ class Rewriter(ast.NodeVisitor):
         expression = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
         place = self.edits.source.place(node)
         head = node.value if isinstance(node, ast.Subscript) else node
-        if ast.unparse(head).rpartition(".")[2].startswith("BroadcastingList"):
+        if _is_broadcasting_list(head):
             # In Python these are no types: PyTorch finds them by their names.
             if not isinstance(head, ast.Name):
                 self.edits.replace(head, ast.unparse(head).rpartition(".")[2])
             return
-        if "BroadcastingList" in ast.unparse(node):
+        if _has_broadcasting_list(node) or expression is not None and _names_broadcasting_list(expression):
             return
         try:
             text = self._type(expression if expression is not None else ast.unparse(node), place)
@@ -340,7 +341,7 @@ class Rewriter(ast.NodeVisitor):
                 self.edits.replace_range((number, start), (number, start + len(comment.encode())), text)
 
     def _comment(self, expression: str, place: Place) -> str:
-        if "BroadcastingList" in expression:
+        if _names_broadcasting_list(expression):
             return expression
         return self._type(expression.strip(), place)
 
@@ -438,7 +439,7 @@ class Rewriter(ast.NodeVisitor):
         if isinstance(test, ast.Call) and not test.args:
             callee = self._denoted(test.func)
             module = getattr(callee, "__module__", None) or ""
-            own = module.startswith(("torch", "flambeau")) or hasattr(callee, "_torch_path")
+            own = module.split(".")[0] in ("torch", "flambeau") or hasattr(callee, "_torch_path")
             if getattr(callee, "__name__", None) == "is_scripting" and own:
                 return True
         return None
@@ -729,7 +730,7 @@ class Texts:
         try:
             return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
-            raise place.error(f"{unknown} is no type of programs") from None
+            raise place.error(unknown.message) from None
 
     def default(self, value: Any, place: Place) -> str:
         """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
@@ -843,6 +844,23 @@ class Texts:
         return self.literal(value, place)
 
 
+def _is_broadcasting_list(node: ast.AST) -> bool:
+    """Returns whether a name is that of a type such as `BroadcastingList2`."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return _BROADCASTING_LIST.fullmatch(name) is not None
+
+
+def _has_broadcasting_list(node: ast.AST) -> bool:
+    return any(map(_is_broadcasting_list, ast.walk(node)))
+
+
+def _names_broadcasting_list(expression: str) -> bool:
+    try:
+        return _has_broadcasting_list(ast.parse(expression.strip(), mode="eval"))
+    except SyntaxError:
+        return False
+
+
 def _path_in_torch(value: Any, path: str, module: str) -> str | None:
     """Returns the path of a function or class of PyTorch or :mod:`math`."""
     root = path.split(".")[0]
@@ -854,7 +872,7 @@ def _path_in_torch(value: Any, path: str, module: str) -> str | None:
 
     torch = sys.modules.get("torch")
     name = getattr(value, "__name__", None)
-    if torch is None or name is None or isinstance(value, type) and not module.startswith("torch"):
+    if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
         return None
     homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
     for home in homes:

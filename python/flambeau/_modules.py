@@ -20,7 +20,7 @@ from ._classes import place_of
 from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
-from .errors import CompileError
+from .errors import CompileError, MisuseError
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
@@ -129,7 +129,9 @@ class Modules:
         if self.ignored:
             compiled = {id(origin_of(part)): part for part in made.modules()}
             for method in self.ignored:
-                method.bind(compiled.get(id(origin_of(method.module)), method.module))
+                part = compiled.get(id(method.origin()))
+                if part is not None:
+                    method.bind(part)
         return made
 
     @staticmethod
@@ -137,10 +139,11 @@ class Modules:
         if is_module(value):
             return objects[id(value)]
         if not isinstance(value, _native.Tensor) and hasattr(value, "__dlpack__") and hasattr(value, "detach"):
+            from ._torch_autograd import shared
+
             known = tensors.get(id(value))
             if known is None:
-                known = tensors[id(value)] = _native.from_dlpack(value.detach()), value
-                known[0].requires_grad = bool(value.requires_grad)
+                known = tensors[id(value)] = shared(value), value
             return known[0]
         if type(value) in (list, tuple):
             return type(value)(Modules._value(part, objects, tensors) for part in value)
@@ -150,19 +153,37 @@ class Modules:
 
 
 class IgnoredMethod:
-    """A method that programs call in Python: of the compiled module, whose attributes are those of the program."""
+    """A method that programs call in Python: of the compiled module that is called, whose attributes are those of the program.
+
+    Programs own these objects, so compiled modules, which own programs, are referred to weakly.
+    """
 
     def __init__(self, function: types.FunctionType, module: Any) -> None:
-        self.function, self.module = function, module
+        from ._torch_modules import origin_of
+
+        origin = origin_of(module)
+        self.function = function
         self.__name__ = function.__name__
-        self._of: Any = lambda: module
+        self.origin: Callable[[], Any] = weakref.ref(origin) if hasattr(type(origin), "_wraps_native") else lambda: origin
+        self._compiled: Callable[[], Any] = lambda: None
 
     def bind(self, module: Any) -> None:
-        """Makes the method one of a module, which owns the program and is not kept alive by it."""
-        self._of = weakref.ref(module)
+        """Notes the module that the program was compiled for. Calls of other threads, such as those of tasks, are its calls."""
+        self._compiled = weakref.ref(module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.function(self._of(), *args, **kwargs)
+        from ._torch_modules import called_part
+
+        origin = self.origin()
+        module = None if origin is None else called_part(origin)
+        if module is None:
+            module = self._compiled()
+        if module is None:
+            # A frozen module has no origin, and may have outlived the compiled module.
+            module = origin
+        if module is None:
+            raise MisuseError(f"the module of the method `{self.__name__}`, which is marked with `@ignore`, does not exist any more")
+        return self.function(module, *args, **kwargs)
 
 
 class _Facts:
@@ -499,10 +520,13 @@ class _MethodRewriter(Rewriter):
     def _module(self, node: ast.expr) -> tuple[str, Any] | None:
         """Returns expression and module for ``self.a.b`` that is a module."""
         parts: list[str] = []
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        if isinstance(node, ast.Subscript):
             outer = self._container(node.value)
-            key = node.slice.value
             if outer is None:
+                return None
+            try:
+                key = ast.literal_eval(node.slice)
+            except ValueError:
                 return None
             names = [name for name, _ in self._items(*outer)]
             try:

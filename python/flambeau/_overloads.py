@@ -36,16 +36,14 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
     known = _of.get(function)
     if known is not None:
         return known
-    found = _declared.pop((function.__module__, function.__qualname__), None)
+    key = function.__module__, function.__qualname__
+    found = _declared.get(key)
     internal: Any = sys.modules.get("torch._jit_internal")
     if found is None and internal is not None:
         if cls is not None:
             found = internal._get_overloaded_methods(function, cls)
         else:
-            name = internal._qualified_name(function)
-            found = internal._get_fn_overloads(name)
-            if found is not None and function not in found:
-                internal._clear_fn_overloads(name)
+            found = internal._get_fn_overloads(internal._qualified_name(function))
     if found is None:
         return []
     if function in found:
@@ -55,7 +53,8 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
             f'Implementation for the {kind} "{function.__qualname__}" is missing. Please make sure a definition is provided and '
             "defined after all overload declarations."
         )
-    _of[function] = found
+    _declared.pop(key, None)
+    _of[function] = list(found)
     return found
 
 
@@ -118,7 +117,7 @@ def _header(
         if arg in args.kwonlyargs[:1]:
             params.append("*")
         text = _typed(rewriter, arg)
-        if arg.arg in own and own[arg.arg] is not defaults.get(arg.arg) and own[arg.arg] != defaults.get(arg.arg):
+        if arg.arg in own and (arg.arg not in defaults or not _is_equal(own[arg.arg], defaults[arg.arg])):
             raise declared.place(arg).error(
                 "Default parameters on overloads do not affect the runtime so they must set to the default parameter on the "
                 f"implementation function. Found on parameter {arg.arg}"
@@ -133,6 +132,10 @@ def _header(
             params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
     returns = f" -> {rewriter._type(result, declared.place(declared.node))}" if result is not None else ""
     return f"def {name}({', '.join(params)}){returns}:"
+
+
+def _is_equal(a: Any, b: Any) -> bool:
+    return a is b or bool(a == b)
 
 
 def _annotate(args: ast.arguments, types: list[str], place: Place) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import _native
 
@@ -22,6 +23,26 @@ def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
     if requires_grad:
         made.requires_grad = True
     return made
+
+
+_known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
+"""Tensors of this package by the tensor of PyTorch whose memory they have, with what was so when they were made."""
+
+
+def memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """Returns what an exchange of a tensor's memory (`p.data = ...`) changes."""
+    return tensor.data_ptr(), tensor.dtype, tensor.size(), tensor.stride()
+
+
+def shared(tensor: torch.Tensor) -> _native.Tensor:
+    """Returns the tensor of this package that all attributes have which are this tensor of PyTorch."""
+    known = _known.get(tensor)
+    memory = memory_of(tensor)
+    if known is None or known[1] != memory:
+        known = _known[tensor] = own(tensor), memory
+    if tensor.is_leaf:
+        known[0].requires_grad = tensor.requires_grad
+    return known[0]
 
 
 class _Node(torch.autograd.Function):

@@ -12,6 +12,7 @@ A class of the user that derives from :class:`ScriptModule` is compiled after it
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 
 from . import _native, _ops
-from ._torch_autograd import call, own
+from ._torch_autograd import _mapped, call, memory_of, shared
 from ._markers import is_attribute
 from .jit import ScriptFunction, ScriptModule
 
@@ -44,7 +45,7 @@ class _Tensors(dict):  # type: ignore[type-arg]
         return self._module._tensor(name)
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._module._set_tensor(name, value)
+        self._module._set_value(name, value)
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if dict.__contains__(self, name) else default
@@ -57,6 +58,19 @@ class _Tensors(dict):  # type: ignore[type-arg]
 
     def copy(self) -> dict[str, Any]:
         return dict(self.items())
+
+
+class _Children(dict):  # type: ignore[type-arg]
+    """The submodules of a module, by name. Its program has them as well: an assignment to the attribute exchanges one in both."""
+
+    def _refused(self, *_: Any, **__: Any) -> Any:
+        from .errors import MisuseError
+
+        raise MisuseError(
+            "the submodules of a compiled module cannot be added or removed; assign a compiled module to the attribute to exchange one"
+        )
+
+    __setitem__ = __delitem__ = __ior__ = pop = popitem = clear = update = setdefault = _refused
 
 
 def _requires_gradients(value: Any) -> bool:
@@ -73,10 +87,46 @@ def _has_own(value: Any) -> bool:
     return isinstance(value, _native.Tensor)
 
 
-class _Walks:
-    """The state of all modules. Lists of tensors that were made in another state are made again."""
+def _elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], _native.Tensor]]:
+    """Returns the tensors in a value of an attribute, with their indices and keys."""
+    if isinstance(value, _native.Tensor):
+        yield path, value
+    elif isinstance(value, (list, tuple)):
+        for at, part in enumerate(value):
+            yield from _elements(part, (*path, at))
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _elements(part, (*path, key))
 
-    valid = 0
+
+def _exchanged(value: Any, old: _native.Tensor, new: _native.Tensor) -> Any:
+    """Returns a value of an attribute with another tensor in place of one; the same object if it does not have the tensor."""
+    if isinstance(value, _native.Tensor):
+        return new if value.is_same(old) else value
+    if type(value) in (list, tuple):
+        parts = [_exchanged(part, old, new) for part in value]
+        return value if all(a is b for a, b in zip(parts, value, strict=True)) else type(value)(parts)
+    if type(value) is dict:
+        made = {key: _exchanged(part, old, new) for key, part in value.items()}
+        return value if all(made[key] is value[key] for key in value) else made
+    return value
+
+
+class _Walks:
+    """Counts the changes of all modules. Lists of tensors that were made before the last change are made again."""
+
+    count = 0
+
+
+_running = threading.local()
+"""The module that was called last in a thread."""
+
+
+def called_part(origin: Any) -> TorchModule | None:
+    """Returns the part of the running module that was compiled from a module of Python."""
+    owner = getattr(_running, "owner", None)
+    parts = owner.modules() if owner is not None else ()
+    return next((part for part in parts if part.__dict__.get("_origin") is origin), None)
 
 
 class Method(ScriptFunction):
@@ -93,6 +143,14 @@ class Method(ScriptFunction):
         return self._owner
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        before = getattr(_running, "owner", None)
+        _running.owner = self._owner
+        try:
+            return self._run(args, kwargs)
+        finally:
+            _running.owner = before
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _ops.trace is not None and _ops.trace.active:
             return super().__call__(*args, **kwargs)
         held = self._owner._held()
@@ -150,11 +208,11 @@ class TorchModule(_Module, ScriptModule):
         children: dict[str, Any] = {}
         for name in kinds:
             value = native.get(name)
-            if isinstance(value, _native.Tensor):
-                known = tensors.get(value.identity)
+            for path, tensor in _elements(value):
+                known = tensors.get(tensor.identity)
                 if known is not None:
-                    self._keep(name, value, known)
-            elif isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
+                    self._keep((name, *path), tensor, known)
+            if isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
                 child = wrappers.get(value.identity)
                 if child is None:
                     inner = getattr(origin, "_modules", {}).get(name)
@@ -163,57 +221,85 @@ class TorchModule(_Module, ScriptModule):
                 children[name] = child
             elif origin is not None and name in origin._modules:
                 children[name] = None
-        state["_modules"] = children
+        state["_modules"] = _Children(children)
         state.pop("_is_filled", None)
-        _Walks.valid += 1
+        _Walks.count += 1
 
     def _tensor(self, name: str) -> Any:
         """Returns the tensor of PyTorch for an attribute."""
         native = self._native.get(name)
         if not isinstance(native, _native.Tensor):
             return native
-        cell = self._cells.get(name)
+        cell = self._cells.get((name,))
         if cell is not None and cell[0].is_same(native):
             return cell[1]
         tensor = _native.to_torch(native)
         if self._kinds[name][0] == "parameter":
             tensor = torch.nn.Parameter(tensor, requires_grad=native.requires_grad)
-        self._keep(name, native, tensor)
+        self._keep((name,), native, tensor)
         return tensor
 
-    def _keep(self, name: str, native: _native.Tensor, tensor: torch.Tensor) -> None:
-        """Notes which tensor of PyTorch an attribute is, with its memory and its type."""
-        self._cells[name] = (native, tensor, tensor.data_ptr(), tensor.dtype)
-        _Walks.valid += 1
+    def _keep(self, path: tuple[Any, ...], native: _native.Tensor, tensor: torch.Tensor) -> None:
+        """Notes which tensor of PyTorch an attribute or an element of one is, with its memory."""
+        self._cells[path] = (native, tensor, memory_of(tensor))
+        _Walks.count += 1
 
-    def _set_tensor(self, name: str, value: Any) -> None:
-        native = own(value, value.requires_grad and value.is_leaf) if isinstance(value, torch.Tensor) else value
-        self._native.set(name, native)
-        if isinstance(value, torch.Tensor):
-            self._keep(name, native, value)
+    def _set_value(self, name: str, value: Any) -> None:
+        """Sets an attribute, whose tensors are those of PyTorch that the value has."""
+        for path in [path for path in self._cells if path[0] == name]:
+            del self._cells[path]
+        held: dict[int, torch.Tensor] = {}
+
+        def taken(part: Any) -> Any:
+            if not isinstance(part, torch.Tensor):
+                return part
+            native = shared(part)
+            held[native.identity] = part
+            return native
+
+        made = _mapped(value, taken) if isinstance(value, torch.Tensor) or type(value) in (list, tuple, dict) else value
+        self._native.set(name, made)
+        for path, native in _elements(made):
+            if native.identity in held:
+                self._keep((name, *path), native, held[native.identity])
+        _Walks.count += 1
+
+    def _exchange(self, path: tuple[Any, ...], old: _native.Tensor, new: _native.Tensor, tensor: torch.Tensor) -> bool:
+        """Puts a tensor in the place of one, unless the program assigned another; returns whether the place has it."""
+        value = self._native.get(path[0])
+        made = _exchanged(value, old, new)
+        element = dict(_elements(made)).get(path[1:])
+        if element is None or not element.is_same(new):
+            self._cells.pop(path, None)
+            _Walks.count += 1
+            return False
+        if made is not value:
+            self._native.set(path[0], made)
+        self._keep(path, new, tensor)
+        return True
 
     def _held(self) -> list[tuple[_native.Tensor, torch.Tensor]]:
         """Returns the parameters and buffers of this module and those below it, as tensors of both libraries. A tensor of
         PyTorch whose memory was exchanged (`p.data = ...`) is taken again."""
         state = self.__dict__
         walk = state.get("_walk")
-        if walk is None or walk[0] != _Walks.valid:
+        if walk is None or walk[0] != _Walks.count:
             walk = state["_walk"] = self._walked()
         found: list[tuple[_native.Tensor, torch.Tensor]] = walk[2]
-        for at, (module, name, native, tensor, address, dtype) in enumerate(walk[1]):
-            if tensor.data_ptr() != address or tensor.dtype != dtype:
-                if module._native.get(name).is_same(native):
-                    module._set_tensor(name, tensor)
-                    found[at] = module._cells[name][0], tensor
-                # Otherwise the program assigned another tensor.
+        for at, (places, native, tensor, memory) in enumerate(walk[1]):
+            if memory_of(tensor) != memory:
+                made = shared(tensor)
+                # All places: `any` alone would end at the first.
+                if any([module._exchange(path, native, made, tensor) for module, path in places]):
+                    found[at] = made, tensor
             elif native.requires_grad != tensor.requires_grad and tensor.is_leaf:
                 native.requires_grad = tensor.requires_grad
         return found
 
     def _walked(self) -> tuple[int, list[Any], list[tuple[_native.Tensor, torch.Tensor]]]:
         """Returns the tensors that a call can use, each once, with the state in which they were found."""
-        cells: list[Any] = []
-        seen: set[int] = set()
+        count = _Walks.count
+        cells: dict[int, Any] = {}
         for module in self.modules():
             if not isinstance(module, TorchModule):
                 continue
@@ -221,11 +307,9 @@ class TorchModule(_Module, ScriptModule):
                 for name in (*dict.keys(module._parameters), *dict.keys(module._buffers)):  # type: ignore[arg-type]
                     module._tensor(name)
                 module.__dict__["_is_filled"] = True
-            for name, cell in module._cells.items():
-                if id(cell[1]) not in seen:
-                    seen.add(id(cell[1]))
-                    cells.append((module, name, *cell))
-        return _Walks.valid, cells, [(cell[2], cell[3]) for cell in cells]
+            for path, cell in list(module._cells.items()):
+                cells.setdefault(cell[0].identity, ([], *cell))[0].append((module, path))
+        return count, list(cells.values()), [(cell[1], cell[2]) for cell in cells.values()]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if "_native" not in self.__dict__ or self._forward_hooks or self._forward_pre_hooks or self._backward_hooks:
@@ -286,13 +370,10 @@ class TorchModule(_Module, ScriptModule):
             _Module.__setattr__(self, name, value)
         elif name in state["_modules"] and isinstance(value, TorchModule):
             self._native.set(name, value._native)
-            state["_modules"][name] = value
-            _Walks.valid += 1
+            dict.__setitem__(state["_modules"], name, value)
+            _Walks.count += 1
         elif name in state["_kinds"]:
-            if isinstance(value, torch.Tensor):
-                self._set_tensor(name, value)
-            else:
-                self._native.set(name, value)
+            self._set_value(name, value)
         elif f"__{name}_setter" in self._native.methods():
             self._method(f"__{name}_setter")(value)
         elif name in self._native.constants():

@@ -76,7 +76,6 @@ def note_exception(name: str, cls: type[BaseException]) -> None:
     _raised.pop(name, None)
 
 
-
 def _class_of_raised(name: str) -> type[RuntimeError]:
     """Returns a subclass of both :class:`RuntimeError` and the exception class that the program raised."""
     name = name.removeprefix("builtins.")
@@ -87,7 +86,8 @@ def _class_of_raised(name: str) -> type[RuntimeError]:
     base = _of_users.get(name) or getattr(builtins, name, None)
     if isinstance(base, type) and issubclass(base, Exception) and not issubclass(RuntimeError, base):
         try:
-            made = type(name.rpartition(".")[2], (RuntimeError, base), {"__module__": __name__, "__str__": lambda self: str(self.args[0])})
+            members = {"__module__": __name__, "__str__": lambda self: str(self.args[0])}
+            made = type(name.rpartition(".")[2], (RuntimeError, base), members)
         except TypeError:
             # Classes with another layout in memory, such as OSError, cannot be combined.
             made = RuntimeError

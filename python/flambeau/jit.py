@@ -438,9 +438,16 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
     """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
     whole."""
-    from ._frontend import Texts
+    from ._frontend import Source, Texts
+    from ._overloads import overloads_of
     from .errors import CompileError, UnsupportedError
 
+    if overloads_of(function):
+        source = Source(function)
+        raise source.place(source.node).error(
+            f"Function {function.__qualname__} cannot be directly compiled because it is overloaded. It must be used in a context "
+            "of a function where its inputs can determine which overload to call."
+        )
     while True:
         name = texts.function(function)
         try:

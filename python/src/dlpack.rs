@@ -135,7 +135,8 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<
     let bytes = Bytes { start, len, writable, owner: Box::new(taken) };
     // SAFETY: the producer guarantees that the elements are valid until the deleter is called; calls hold the arguments, and
     // documentation forbids access by other threads during a call.
-    let (storage, offset) = unsafe { loans.take(bytes, dtype.size()) }.map_err(|e| raise_tensor(py, e))?;
+    let (storage, offset) =
+        unsafe { loans.take(py, bytes, dtype.size()) }.map_err(|e| raise_tensor(py, e))?;
     let layout = Layout::new(layout.sizes(), layout.strides(), (offset / dtype.size()) as i64);
     layout.and_then(|layout| Tensor::from_storage(storage, dtype, layout)).map_err(|e| raise_tensor(py, e))
 }

@@ -1,9 +1,10 @@
 //! Memory that Python libraries lend to tensors.
 //!
 //! Two storages over the same bytes would break the tensor library's locking: a storage's lock protects its bytes only if
-//! no other storage has them. [`Loans`] therefore gives each range of bytes to at most one storage at a time: tensors of one
-//! call that overlap share a storage, and memory that a storage of an earlier call still has is copied. Copies are read-only,
-//! so that a write that its owner would not see is an error instead of lost.
+//! no other storage has them. [`Loans`] therefore gives each range of bytes to at most one storage at a time. Tensors within a
+//! range share its storage if the range was lent for the same call, or for a handle of Python that [`share`] was told and that
+//! is still alive. Other memory that overlaps a range is copied. Copies are read-only, so that a write that its owner would not
+//! see is an error instead of lost.
 #![allow(unsafe_code, reason = "tensors over memory of other libraries")]
 
 use std::any::Any;
@@ -11,13 +12,52 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use flambeau::tensor::{Storage, TensorError};
+use flambeau::tensor::{Storage, Tensor, TensorError};
+use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+
+use crate::tensor::PyTensor;
 
 /// Alignment in bytes that a storage requires.
 const ALIGNMENT: usize = 16;
 
-/// Ranges of bytes that storages have, by their start, with their ends.
-static LENT: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+/// Ranges of bytes that storages have, by their start.
+static LENT: Mutex<BTreeMap<usize, Lent>> = Mutex::new(BTreeMap::new());
+
+/// A range of bytes that a storage has.
+struct Lent {
+    end: usize,
+    /// Weak references to handles whose tensors have the storage, newest last. Storages have no weak references of their own.
+    handles: Vec<Py<PyWeakrefReference>>,
+}
+
+impl Lent {
+    /// Returns a living handle. Dead ones behind it are removed.
+    fn handle<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyTensor>> {
+        while let Some(last) = self.handles.last() {
+            let found = living(py, last);
+            if found.is_some() {
+                return found;
+            }
+            self.handles.pop();
+        }
+        None
+    }
+
+    fn add(&mut self, py: Python<'_>, handle: Py<PyWeakrefReference>) {
+        self.handle(py);
+        if self.handles.len() == self.handles.capacity() {
+            self.handles.retain(|handle| living(py, handle).is_some());
+            // Space for as many again, so that the search for dead handles costs constant time for each handle.
+            self.handles.reserve(self.handles.len() + 1);
+        }
+        self.handles.push(handle);
+    }
+}
+
+fn living<'py>(py: Python<'py>, handle: &Py<PyWeakrefReference>) -> Option<Bound<'py, PyTensor>> {
+    handle.bind(py).upgrade_as::<PyTensor>().ok().flatten()
+}
 
 /// Bytes of another library.
 pub(crate) struct Bytes {
@@ -56,7 +96,12 @@ impl Loans {
     /// # Safety
     /// Until `bytes.owner` is dropped, the range is valid and initialized, and may be written if `bytes.writable`. While a
     /// function of the compiler runs with the storage, no other code accesses the range.
-    pub(crate) unsafe fn take(&mut self, bytes: Bytes, item: usize) -> Result<(Storage, usize), TensorError> {
+    pub(crate) unsafe fn take(
+        &mut self,
+        py: Python<'_>,
+        bytes: Bytes,
+        item: usize,
+    ) -> Result<(Storage, usize), TensorError> {
         if bytes.len == 0 {
             return Ok((Storage::zeroed(0)?, 0));
         }
@@ -66,6 +111,11 @@ impl Loans {
             |(s, e, _): &&(usize, usize, Storage)| *s <= start && end <= *e && (start - s) % item == 0;
         if let Some((s, _, storage)) = self.taken.iter().find(within) {
             return Ok((storage.clone(), start - s));
+        }
+        // A storage that may be written is not one for bytes that may not.
+        let known = if bytes.writable { shared(py, start, end) } else { None };
+        if let Some((storage, offset)) = known.filter(|(_, offset)| offset % item == 0) {
+            return Ok((storage, offset));
         }
         let aligned = start % ALIGNMENT == 0;
         if !aligned || !register(start, end) {
@@ -85,11 +135,45 @@ impl Loans {
 fn register(start: usize, end: usize) -> bool {
     let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
     let before = lent.range(..end).next_back();
-    if before.is_some_and(|(_, &other)| other > start) {
+    if before.is_some_and(|(_, other)| other.end > start) {
         return false;
     }
-    lent.insert(start, end);
+    lent.insert(start, Lent { end, handles: Vec::new() });
     true
+}
+
+/// Lets later calls share the storage of a handle's tensor, if it is lent memory, for as long as the handle is alive.
+///
+/// # Errors
+/// Returns an error if Python cannot make a weak reference.
+pub(crate) fn share(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
+    let Some(start) = address(&handle.get().0) else {
+        return Ok(());
+    };
+    let reference = PyWeakrefReference::new(handle)?.unbind();
+    let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(range) = lent.get_mut(&start) {
+        range.add(handle.py(), reference);
+    }
+    Ok(())
+}
+
+/// Returns the storage that has a range of bytes and that a living handle shares, with the offset of the range in it.
+fn shared(py: Python<'_>, start: usize, end: usize) -> Option<(Storage, usize)> {
+    let (first, handle) = {
+        let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
+        let (&first, range) = lent.range_mut(..=start).next_back()?;
+        // The interpreter lock is held: the handle is not the last owner of the range when it is dropped.
+        (first, range.handle(py).filter(|_| end <= range.end)?)
+    };
+    let tensor = &handle.get().0;
+    // The program may have given the tensor another storage.
+    (address(tensor) == Some(first)).then(|| (tensor.storage().clone(), start - first))
+}
+
+/// Returns the address of the first byte of a tensor's storage.
+fn address(tensor: &Tensor) -> Option<usize> {
+    tensor.storage().pin().ok().map(|(start, _)| start.as_ptr() as usize)
 }
 
 /// Returns a read-only storage with a copy of the bytes.

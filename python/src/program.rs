@@ -40,9 +40,14 @@ pub(crate) fn set_raised(error: PyErr) {
     RAISED.with(|raised| *raised.borrow_mut() = Some(error));
 }
 
-/// Takes the exception that ended the run of this thread.
-pub(crate) fn take_raised() -> Option<PyErr> {
-    RAISED.with(|raised| raised.borrow_mut().take())
+/// Runs a part of a program without the interpreter lock. An exception that a signal handler or hook raised during the run
+/// replaces the run's error.
+pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
+    let outer = RAISED.take();
+    let result = py.detach(part);
+    let raised = RAISED.replace(outer);
+    or_raise(py, result).map_err(|error| raised.unwrap_or(error))
 }
 
 /// Returns the session of the process.
@@ -292,17 +297,14 @@ impl PyFunction {
         }
         let session = session(py)?;
         let library = call.library();
-        let result = py.detach(|| {
+        let mut raised = None;
+        let result = run(py, || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
-            let raised = self.program.serve(&mut host, library);
-            (self.entry.call_on(&values, &named, &mut host), raised)
+            raised = self.program.serve(&mut host, library);
+            self.entry.call_on(&values, &named, &mut host)
         });
-        let (result, raised) = result;
-        let result = or_raise(py, result).map_err(|error| {
-            let signalled = take_raised();
-            signalled.unwrap_or_else(|| with_cause(py, error, raised))
-        })?;
+        let result = result.map_err(|error| with_cause(py, error, raised))?;
         call.result(&result, &self.program, 0)
     }
 
@@ -533,11 +535,11 @@ impl PyExported {
             named.push((name, value));
         }
         let session = session(py)?;
-        let result = py.detach(|| {
+        let result = run(py, || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             self.exported.call_on(&values, &named, &mut host(session))
-        });
-        call.result(&or_raise(py, result)?, &self.program, 0)
+        })?;
+        call.result(&result, &self.program, 0)
     }
 
     /// A copy of the graph.
@@ -714,8 +716,8 @@ pub(crate) fn gradients(
     let inputs = tensors(&inputs);
     let mode = BackwardOptions { retain_graph, create_graph };
     let session = session(py)?;
-    let found = py.detach(|| session.gradients_with(&pairs, &inputs, mode, &mut host(session)));
-    Ok(or_raise(py, found)?.into_iter().map(|tensor| tensor.map(PyTensor)).collect())
+    let found = run(py, || session.gradients_with(&pairs, &inputs, mode, &mut host(session)))?;
+    Ok(found.into_iter().map(|tensor| tensor.map(PyTensor)).collect())
 }
 
 /// Returns the version of the extension.

@@ -14,7 +14,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::dlpack::{self, or_raise};
 use crate::errors::{misuse, raise};
-use crate::program::{host, session, set_grad_enabled, set_raised, take_raised};
+use crate::lent;
+use crate::program::{host, run, session, set_grad_enabled, set_raised};
 use crate::values::{Call, Failure};
 
 /// A hook that `Tensor.register_hook` registered.
@@ -170,11 +171,7 @@ impl PyTensor {
         let mode = BackwardOptions { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
         let outputs = [(self.0.clone(), gradient)];
         let session = session(py)?;
-        let result = py.detach(|| session.backward(&outputs, mode, &mut host(session)));
-        match take_raised() {
-            Some(raised) => Err(raised),
-            None => result.map_err(|error| raise(py, &error)),
-        }
+        run(py, || session.backward(&outputs, mode, &mut host(session)))
     }
 
     /// Registers a function that backward passes call with the gradient of this tensor, which may return another gradient.
@@ -255,17 +252,21 @@ fn scalar<'py>(py: Python<'py>, scalar: &Scalar) -> Bound<'py, PyAny> {
     }
 }
 
-/// Makes a tensor over the memory of an object with `__dlpack__`.
+/// Makes a tensor over the memory of an object with `__dlpack__`. As long as the handle lives, tensors of later calls within
+/// that memory share its storage.
 #[pyfunction]
-pub(crate) fn from_dlpack(object: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+pub(crate) fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTensor>> {
     let py = object.py();
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(PyTensor(tensor.get().0.clone()));
+        return Bound::new(py, PyTensor(tensor.get().0.clone()));
     }
-    Call::new(py).tensor(object).map(PyTensor).map_err(|failure| match failure {
+    let tensor = Call::new(py).tensor(object).map_err(|failure| match failure {
         Failure::Raised(error) => error,
         Failure::Type => misuse(py, format!("{object} is no tensor: it has no method `__dlpack__`")),
-    })
+    })?;
+    let handle = Bound::new(py, PyTensor(tensor))?;
+    lent::share(&handle)?;
+    Ok(handle)
 }
 
 /// Makes a tensor from little-endian elements in row-major order.

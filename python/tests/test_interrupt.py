@@ -33,18 +33,63 @@ def test_a_signal_ends_a_long_call():
     assert unit.count(1) == 499500
 
 
-def test_handlers_that_do_not_raise_let_the_call_go_on():
-    seen = []
-    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+def test_handlers_run_during_a_call_and_let_it_go_on():
+    unit = flambeau.CompilationUnit(LOOP)
+    start = time.monotonic()
+    unit.count(100)
+    # A call of about three seconds.
+    turns = int(300 / (time.monotonic() - start)) + 100
+    sent, seen = [], []
+
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(time.monotonic()))
     try:
-        unit = flambeau.CompilationUnit(LOOP)
-        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        start, total = time.monotonic(), 0
-        while not seen and time.monotonic() - start < 60:
-            total += unit.count(1000)
-        assert seen and total > 0
+        threading.Timer(0.2, send).start()
+        assert unit.count(turns) == turns * 499500
+        end = time.monotonic()
     finally:
         signal.signal(signal.SIGINT, before)
+    # Python itself runs handlers after the call.
+    assert seen and seen[0] - sent[0] < (end - sent[0]) / 2
+
+
+def test_an_exception_ends_the_run_that_it_was_raised_in():
+    x = flambeau.tensor([1.0, 2.0])
+    x.requires_grad = True
+    y = (x * x).sum()
+
+    def fail(_):
+        raise KeyError("hook")
+
+    handle = y.register_hook(fail)
+    with pytest.raises(KeyError, match="hook"):
+        flambeau._native.gradients([y], [flambeau.tensor(1.0)], [x], True, False)
+    with pytest.raises(KeyError, match="hook"):
+        y.backward(retain_graph=True)
+    handle.remove()
+    with pytest.raises(flambeau.RuntimeError, match="negative"):
+        flambeau.CompilationUnit("def f():\n    raise RuntimeError('negative')\n").f()
+    y.backward()
+    assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_runs_within_hooks_have_their_own_exceptions():
+    x = flambeau.tensor([3.0])
+    x.requires_grad = True
+    y = (x * x).sum()
+    unit = flambeau.CompilationUnit("def f():\n    raise ValueError('inner')\n")
+
+    def hook(grad):
+        with pytest.raises(ValueError, match="inner"):
+            unit.f()
+        return grad
+
+    y.register_hook(hook)
+    y.backward()
+    assert x.grad.tolist() == [6.0]
 
 
 def test_calls_of_other_threads_go_on():

@@ -232,3 +232,124 @@ def test_signatures_in_comments():
     assert jit.script(uses_commented)(2, "a") == (4, "aa")
     with pytest.raises(flambeau.UnsupportedError, match="explicitly add type annotations to overloaded functions"):
         jit.script(uses_without_types)
+
+
+@jit._overload
+def with_default(x: int, y: int = 3) -> int: ...
+
+
+def with_default(x, y):
+    return x
+
+
+def uses_with_default(x: int):
+    return with_default(x, 1)
+
+
+def test_a_default_that_the_implementation_lacks():
+    for _ in range(2):
+        with pytest.raises(flambeau.UnsupportedError, match="Found on parameter y"):
+            jit.script(uses_with_default)
+
+
+def test_a_failed_attempt_keeps_the_declarations():
+    for _ in range(2):
+        with pytest.raises(flambeau.UnsupportedError, match='Implementation for the function "declared_only" is missing'):
+            jit.script(uses_declared_only)
+
+
+def test_overloaded_functions_are_compiled_by_their_callers_only():
+    with pytest.raises(RuntimeError, match="cannot be directly compiled because it is overloaded"):
+        jit.script(twice)
+
+
+def test_the_declarations_of_pytorch_stay():
+    torch = pytest.importorskip("torch")
+
+    def declared(x: int) -> int: ...
+
+    def made(x):
+        return x
+
+    made.__qualname__ = made.__name__ = declared.__qualname__ = declared.__name__ = "of_torch"
+    torch.jit._overload(declared)
+    internal = torch._jit_internal
+    from flambeau._overloads import overloads_of
+
+    assert overloads_of(made) == [declared]
+    assert internal._get_fn_overloads(internal._qualified_name(made)) == [declared]
+
+
+class Keyword:
+    def __init__(self, x: int):
+        self.x = x
+
+    @classmethod
+    def only(cls, *, x: int) -> "Keyword":
+        return cls(x)
+
+    @classmethod
+    def comma(cls,) -> "Keyword":  # fmt: skip
+        return cls(1)
+
+    @classmethod
+    def lines(
+        cls,  # The class, of course.
+    ) -> "Keyword":
+        return cls(2)
+
+    @classmethod
+    def more(cls, /, x: int) -> "Keyword":
+        return cls(x)
+
+
+def makes_keywords(x: int):
+    return Keyword.only(x=x).x, Keyword.comma().x, Keyword.lines().x, Keyword.more(x).x
+
+
+def test_class_methods_without_positional_parameters():
+    assert jit.script(makes_keywords)(3) == (3, 1, 2, 3)
+
+
+class MyBroadcastingList2Like:
+    def __init__(self, x: int):
+        self.x = x
+
+
+def takes_similar_name(a: MyBroadcastingList2Like) -> int:
+    return a.x
+
+
+def makes_similar_name(x: int) -> int:
+    return takes_similar_name(MyBroadcastingList2Like(x))
+
+
+def test_names_that_contain_that_of_a_broadcasting_list():
+    assert jit.script(makes_similar_name)(4) == 4
+
+
+def is_scripting() -> bool:
+    return False
+
+
+is_scripting.__module__ = "torchtools"
+
+
+def asks_other(x: int) -> int:
+    if is_scripting():
+        return x
+    return x + 1
+
+
+def test_functions_of_modules_whose_names_begin_with_torch():
+    assert jit.script(asks_other)(1) == 2
+
+
+def bare(x: tuple) -> int:
+    return 1
+
+
+def test_tuples_without_element_types():
+    with pytest.raises(flambeau.UnsupportedError) as raised:
+        jit.script(bare)
+    assert raised.value.message.endswith("without a contained type. Please add a contained type, e.g. Tuple[int]")
