@@ -1447,9 +1447,6 @@ def _resized(x: Tensor, n: Optional[int], dim: int) -> Tensor:
 def _from_start(x: Tensor, dim: int) -> List[int]:
     return [dim % x.dim()]
 
-def _real(x: Tensor) -> Tensor:
-    return x if x.is_floating_point() else torch._to_copy(x, dtype=torch.float32)
-
 # replaces aten::fft_fft
 def fft_fft(self: Tensor, n: Optional[int], dim: int, norm: Optional[str]) -> Tensor:
     x = _resized(self, n, dim)
