@@ -9,6 +9,7 @@ use super::reverse::{FormulaGraphs, OpDerivative, is_element};
 use super::{Named, NotDifferentiable};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{AliasRule, BlockId, Effects, Graph, NodeId, Prim, Type, Use, ValueId};
+use flambeau_tensor::DType;
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
@@ -247,6 +248,9 @@ impl Propagation<'_> {
                 if formulas.iter().any(|f| f.graph.is_none() && f.args.contains(&index)) {
                     return Ok(());
                 }
+                if self.has_integral_dtype(node) {
+                    return Ok(());
+                }
                 if self.has_open_dtype(node) {
                     return Err(NotDifferentiable::at(graph, node, "its dtype is not a constant"));
                 }
@@ -261,6 +265,18 @@ impl Propagation<'_> {
         }
     }
 
+    /// Returns the argument that states the dtype of a node's results, if their types do not have it.
+    fn stated_dtype(&self, node: NodeId) -> Option<ValueId> {
+        let graph = self.graph;
+        let is_known = |v: ValueId| match graph.ty(v).kind() {
+            TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
+            _ => false,
+        };
+        let args = &graph.registry().schema(graph.op(node).row()?).args;
+        let arg = args.iter().position(|arg| arg.name == "dtype")?;
+        graph.operands(node).nth(arg).filter(|_| !graph.results(node).all(is_known))
+    }
+
     /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
     /// the result has no gradient.
     fn has_open_dtype(&self, node: NodeId) -> bool {
@@ -269,15 +285,13 @@ impl Propagation<'_> {
         let is_of_tensor = |v: ValueId| graph.operands(graph.def(v)).any(|of| graph.ty(of).is_tensor());
         let is_open =
             |v: ValueId| graph.ty(v) != Type::NONE && graph.constant(v).is_none() && !is_of_tensor(v);
-        let is_known = |v: ValueId| match graph.ty(v).kind() {
-            TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
-            _ => false,
-        };
-        let row = graph.op(node).row();
-        let arg =
-            row.and_then(|row| graph.registry().schema(row).args.iter().position(|arg| arg.name == "dtype"));
-        let stated = arg.and_then(|arg| graph.operands(node).nth(arg));
-        stated.is_some_and(is_open) && !graph.results(node).all(is_known)
+        self.stated_dtype(node).is_some_and(is_open)
+    }
+
+    /// Whether the results of a node are integers or bools by the dtype that an argument states.
+    fn has_integral_dtype(&self, node: NodeId) -> bool {
+        let number = self.stated_dtype(node).and_then(|v| self.graph.constant(v)).and_then(|n| n.as_int());
+        number.and_then(DType::from_scalar_type).is_some_and(|dtype| dtype.is_integral(true))
     }
 
     /// Activates a tuple that holds a returned dictionary.
