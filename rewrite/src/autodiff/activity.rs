@@ -280,12 +280,40 @@ impl Propagation<'_> {
     /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
     /// the result has no gradient.
     fn has_open_dtype(&self, node: NodeId) -> bool {
+        self.stated_dtype(node).is_some_and(|v| self.is_open_dtype(v))
+    }
+
+    /// Whether a value may be the number of an integer dtype. The dtype of another tensor is not: it is read for the sake of
+    /// gradients, which are not integers. Backward graphs have such numbers as results of branches, and in lists.
+    fn is_open_dtype(&self, value: ValueId) -> bool {
         let graph = self.graph;
-        // The dtype of another tensor is read for the sake of gradients, which are not integers.
-        let is_of_tensor = |v: ValueId| graph.operands(graph.def(v)).any(|of| graph.ty(of).is_tensor());
-        let is_open =
-            |v: ValueId| graph.ty(v) != Type::NONE && graph.constant(v).is_none() && !is_of_tensor(v);
-        self.stated_dtype(node).is_some_and(is_open)
+        let (mut open, mut seen) = (vec![value], HashSet::<ValueId, FxBuildHasher>::default());
+        while let Some(value) = open.pop() {
+            if !seen.insert(value) {
+                continue;
+            }
+            let def = graph.def(value);
+            if graph.is_prim(def, Prim::If) {
+                let Some(result) = graph.results(def).position(|v| v == value) else { return true };
+                open.extend(graph.blocks(def).filter_map(|block| graph.block_outputs(block).nth(result)));
+                continue;
+            }
+            let is_stored = |of: ValueId| graph.ty(of).is_tensor() || graph.ty(of).list_elem().is_some();
+            let is_closed = match graph.constant(value) {
+                Some(number) => {
+                    number.as_int().and_then(DType::from_scalar_type).is_none_or(|d| !d.is_integral(true))
+                }
+                None => {
+                    graph.ty(value) == Type::NONE
+                        || graph.is_prim(def, Prim::Uninitialized)
+                        || graph.op(def).row().is_some() && graph.operands(def).any(is_stored)
+                }
+            };
+            if !is_closed {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether the results of a node are integers or bools by the dtype that an argument states.
