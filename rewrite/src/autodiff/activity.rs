@@ -298,6 +298,10 @@ impl Propagation<'_> {
                 open.extend(graph.blocks(def).filter_map(|block| graph.block_outputs(block).nth(result)));
                 continue;
             }
+            if graph.prim(def).is_some_and(is_cast) {
+                open.extend(graph.operands(def));
+                continue;
+            }
             let is_stored = |of: ValueId| graph.ty(of).is_tensor() || graph.ty(of).list_elem().is_some();
             let is_closed = match graph.constant(value) {
                 Some(number) => {
