@@ -326,6 +326,12 @@ pub mod names {
         NAME.symbol()
     }
 
+    /// The number of elements of a list.
+    pub fn length() -> Symbol {
+        static NAME: Name = Name::new("length");
+        NAME.symbol()
+    }
+
     /// The block that all profiled runs of a branch executed: 0 or 1.
     pub fn taken() -> Symbol {
         static NAME: Name = Name::new("taken");
