@@ -194,6 +194,14 @@ fn the_analysis_follows_edits() {
 }
 
 #[test]
+fn branches_that_draw_random_numbers_are_not_assertions() {
+    let session = session();
+    let graph = graph(&session, "def f(x):\n    if x.dim() > 2:\n        torch.rand([2])\n    return x\n");
+    assert!(names(&graph).contains(&"aten::rand"));
+    assert!(Analyses::new().get::<AssertBranches>(&graph).nodes().is_empty());
+}
+
+#[test]
 fn the_analysis_combines_with_standard_ones() {
     let session = session();
     let graph = graph(&session, SOURCE);
