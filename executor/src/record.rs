@@ -349,11 +349,6 @@ impl ProfilingRecord {
     pub fn observed_length(&self, index: usize) -> Option<usize> {
         self.nodes.get(index)?.length()
     }
-
-    /// Whether a run reached profiling node number `index`.
-    pub(crate) fn is_reached(&self, index: usize) -> bool {
-        self.nodes.get(index).is_some_and(|seen| *seen != Observed::Unobserved)
-    }
 }
 
 /// Returns a declared type without symbols: those of observed types are numbered independently.

@@ -118,43 +118,19 @@ impl Blocks {
     }
 }
 
-/// What is stated of a value that is not declared as a tensor.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// What a guard is to state of a value.
+#[derive(Clone, Copy)]
 struct Observation {
     ty: Type,
     length: Option<usize>,
 }
 
-/// Returns what runs observed of values that are not declared as tensors, if all uses agree. Uses in a branch that tests the value
-/// observe fewer of its kinds; a guard of these would fail at the definition, where it is moved.
-fn agreed_observations(
-    profiled: &Graph,
-    nodes: &[NodeId],
-    record: &ProfilingRecord,
-) -> HashMap<ValueId, Option<Observation>, FxBuildHasher> {
-    let mut agreed: HashMap<ValueId, Option<Observation>, FxBuildHasher> = HashMap::default();
-    for &node in nodes {
-        let value = profiled.operand(node, 0);
-        let declared = profiled.ty(value);
-        let Some(index) =
-            profile_index(profiled, node).filter(|&i| !declared.is_tensor() && record.is_reached(i))
-        else {
-            continue;
-        };
-        let length = record.observed_length(index);
-        let ty = record.observed_type(index, declared);
-        let own =
-            (ty.is_some() || length.is_some()).then(|| Observation { ty: ty.unwrap_or(declared), length });
-        agreed
-            .entry(value)
-            .and_modify(|known| {
-                if *known != own {
-                    *known = None;
-                }
-            })
-            .or_insert(own);
+impl Observation {
+    /// Returns what runs observed at a profiling node of a value of type `declared`; `None` if it is no more than that.
+    fn at(record: &ProfilingRecord, index: usize, declared: Type) -> Option<Observation> {
+        let (ty, length) = (record.observed_type(index, declared), record.observed_length(index));
+        (ty.is_some() || length.is_some()).then(|| Observation { ty: ty.unwrap_or(declared), length })
     }
-    agreed
 }
 
 /// Writes what a record observed into a copy of the profiled graph.
@@ -172,16 +148,10 @@ pub(crate) fn annotate(
         nodes.iter().filter(|&&n| is_disabled(n)).map(|&n| profiled.operand(n, 0)).collect();
     let mut editor = graph.edit();
     blocks.annotate(profiled, record.blocks(), &mut editor);
-    let agreed = agreed_observations(profiled, &nodes, record);
     for node in nodes {
         let value = profiled.operand(node, 0);
-        let observation = match profile_index(profiled, node).filter(|_| !unguarded.contains(&value)) {
-            Some(index) if profiled.ty(value).is_tensor() => {
-                record.observed_type(index, Type::TENSOR).map(|ty| Observation { ty, length: None })
-            }
-            Some(_) => agreed.get(&value).copied().flatten(),
-            None => None,
-        };
+        let index = profile_index(profiled, node).filter(|_| !unguarded.contains(&value));
+        let observation = index.and_then(|index| Observation::at(record, index, profiled.ty(value)));
         let Some(observation) = observation else {
             let value = editor.graph().operand(node, 0);
             editor.replace_node(node, &[value]);

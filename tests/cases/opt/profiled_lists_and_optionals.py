@@ -29,23 +29,23 @@ def f(xs: List[Tensor], scales: Dict[str, Optional[float]], key: str) -> Tensor:
 # graph(%xs.1 : Tensor[],
 #       %scales.1 : Dict(str, float?),
 #       %key.1 : str):
-#   %47 : Tensor[] = prim::BailOut_0[index=0, length=2](%xs.1, %xs.1, %scales.1, %key.1)
+#   %52 : Tensor[] = prim::BailOut_0[index=0, length=2](%xs.1, %xs.1, %scales.1, %key.1)
 #   %17 : int = prim::Constant[value=1]()
 #   %46 : Tensor = prim::Constant[value= 0  0 [ CPUFloatType{2} ]]()
-#   %57 : int = prim::Constant[value=2]()
-#   %60 : int = prim::Constant[value=0]()
-#   %x.1 : Tensor = aten::__getitem__(%47, %60)
-#   %62 : Float(2, device=cpu) = prim::BailOut_1[index=4](%x.1, %x.1, %46, %57, %60, %47, %scales.1, %key.1)
-#   %total.5 : Tensor = aten::add(%46, %62, %17)
-#   %x.3 : Tensor = aten::__getitem__(%47, %17)
-#   %66 : Float(2, device=cpu) = prim::BailOut_2[index=4](%x.3, %x.3, %total.5, %57, %17, %47, %scales.1, %key.1)
-#   %total.29 : Tensor = aten::add(%total.5, %66, %17)
+#   %55 : int = prim::Constant[value=2]()
+#   %58 : int = prim::Constant[value=0]()
+#   %x.1 : Tensor = aten::__getitem__(%52, %58)
+#   %60 : Float(2, device=cpu) = prim::BailOut_1[index=3](%x.1, %x.1, %46, %55, %58, %52, %scales.1, %key.1)
+#   %total.5 : Tensor = aten::add(%46, %60, %17)
+#   %x.3 : Tensor = aten::__getitem__(%52, %17)
+#   %64 : Float(2, device=cpu) = prim::BailOut_2[index=3](%x.3, %x.3, %total.5, %55, %17, %52, %scales.1, %key.1)
+#   %total.29 : Tensor = aten::add(%total.5, %64, %17)
 #   %scale.1 : float? = aten::__getitem__(%scales.1, %key.1)
-#   %52 : float = prim::BailOut_3[index=5](%scale.1, %scale.1, %total.29, %57)
-#   %total.11 : Tensor = aten::mul(%total.29, %52)
-#   %58 : float = prim::Constant[value=0.5]()
-#   %59 : Tensor = aten::mul(%total.11, %58)
-#   return (%59)
+#   %53 : float = prim::BailOut_3[index=4](%scale.1, %scale.1, %total.29, %55)
+#   %total.11 : Tensor = aten::mul(%total.29, %53)
+#   %56 : float = prim::Constant[value=0.5]()
+#   %57 : Tensor = aten::mul(%total.11, %56)
+#   return (%57)
 # with prim::BailOut_0 = graph(%xs.1 : Tensor[],
 #       %scales.1 : Dict(str, float?),
 #       %key.1 : str):

@@ -7,75 +7,101 @@ use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{At, Attr, Graph, NodeId, Prim, Type, ValueId};
-use hashbrown::HashSet;
-use rustc_hash::FxBuildHasher;
+use flambeau_ir::{At, Attr, AttrsId, Editor, Graph, NodeId, NodeSet, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
-/// Inserts a `prim::profile` node before every use of a tensor, of a value whose type admits several kinds (optionals,
-/// unions, `Any`, `number`), and of a list that no node writes to. Uses by `prim::Return` are not profiled: the value
-/// that they define in the enclosing block is profiled at its own uses.
+/// Inserts `prim::profile` nodes: before every use of a tensor, which in-place operators may change between its uses, and after
+/// the definition of other values that code can be specialized to. These are values whose type admits several kinds
+/// (optionals, unions, `Any`, `number`), and lists that no node writes to. Uses of tensors by `prim::Return` are not
+/// profiled: the value that they define in the enclosing block is profiled at its own uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InsertProfileNodes;
 
 impl Pass for InsertProfileNodes {
     const NAME: &'static str = "insert_profile_nodes";
-    const DOC: &'static str = "Inserts a prim::profile node before every use of a tensor, of a value whose type admits several kinds, and of a list that no node writes to.";
+    const DOC: &'static str = "Inserts a prim::profile node before every use of a tensor and after definitions of optionals, unions and lists.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
-        let has_lists = graph.values_in_order().any(|v| is_list(graph.ty(v)));
-        let written: HashSet<ValueId, FxBuildHasher> = if has_lists {
-            let (graph, aliases) = cx.with::<AliasDb>();
-            graph.values_in_order().filter(|&v| is_list(graph.ty(v)) && aliases.is_written(v)).collect()
-        } else {
-            HashSet::default()
+        let has_tensors = |&n: &NodeId| {
+            !graph.is_prim(n, Prim::Profile) && graph.operands(n).any(|v| graph.ty(v).is_tensor())
         };
-        let graph = cx.graph();
-        let is_observed = |graph: &Graph, v: ValueId| {
-            let ty = graph.ty(v);
-            let is_known = !ty.is_tensor() && graph.is_prim(graph.def(v), Prim::Constant);
-            is_specializable(ty) && !is_known && !written.contains(&v)
-        };
-        let users: Vec<NodeId> = graph
-            .nodes_deep()
-            .filter(|&n| !graph.is_prim(n, Prim::Profile) && graph.operands(n).any(|v| is_observed(graph, v)))
-            .collect();
+        let users: Vec<NodeId> = graph.nodes_deep().filter(has_tensors).collect();
+        let values = profiled_values(cx);
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        let mut index = 0;
+        let mut inserted = NodeSet::new();
         for user in users {
             if !fuel.take("profile", editor.graph(), user) {
                 break;
             }
-            let operands: SmallVec<[ValueId; 8]> = editor.graph().operands(user).collect();
-            let mut profiled: SmallVec<[(ValueId, ValueId); 4]> = SmallVec::new();
-            for (position, value) in operands.into_iter().enumerate() {
-                if !is_observed(editor.graph(), value) {
-                    continue;
-                }
-                let ty = editor.graph().ty(value);
-                let known = profiled.iter().find(|(of, _)| *of == value).map(|&(_, by)| by);
-                let result = known.unwrap_or_else(|| {
-                    let loc = editor.graph().loc(user);
-                    let attrs = editor.attrs([(names::index(), Attr::int(index))]);
-                    let node =
-                        editor.at(At::before(user)).loc(loc).insert(Prim::Profile, &[value], attrs, &[ty]);
-                    index += 1;
-                    let result = editor.graph().result(node, 0);
-                    profiled.push((value, result));
-                    result
-                });
-                editor.set_operand(user, position, result);
+            profile_operands(&mut editor, user, &mut inserted);
+        }
+        for value in values {
+            let g = editor.graph();
+            let def = g.def(value);
+            if !fuel.take("profile", g, def) {
+                break;
             }
+            let (ty, loc) = (g.ty(value), g.loc(def));
+            let at = if g.is_prim(def, Prim::Param) { At::start(g.parent(def)) } else { At::after(def) };
+            let node = editor.at(at).loc(loc).insert(Prim::Profile, &[value], AttrsId::EMPTY, &[ty]);
+            let result = editor.graph().result(node, 0);
+            editor.replace_all_uses(value, result);
+            editor.set_operand(node, 0, value);
+            inserted.insert(node);
+        }
+        let nodes: Vec<NodeId> = editor.graph().nodes_deep().filter(|&n| inserted.contains(n)).collect();
+        for (node, index) in nodes.into_iter().zip(0..) {
+            editor.set_attr(node, names::index(), Attr::int(index));
         }
         Ok(())
     }
 }
 
-/// Whether code can profit from what is known about a value beyond its type.
+/// Profiles the tensors among the operands of a node.
+fn profile_operands(editor: &mut Editor<'_>, user: NodeId, inserted: &mut NodeSet) {
+    let operands: SmallVec<[ValueId; 8]> = editor.graph().operands(user).collect();
+    let mut profiled: SmallVec<[(ValueId, ValueId); 4]> = SmallVec::new();
+    for (position, value) in operands.into_iter().enumerate() {
+        let ty = editor.graph().ty(value);
+        if !ty.is_tensor() {
+            continue;
+        }
+        let known = profiled.iter().find(|(of, _)| *of == value).map(|&(_, by)| by);
+        let result = known.unwrap_or_else(|| {
+            let loc = editor.graph().loc(user);
+            let node =
+                editor.at(At::before(user)).loc(loc).insert(Prim::Profile, &[value], AttrsId::EMPTY, &[ty]);
+            inserted.insert(node);
+            let result = editor.graph().result(node, 0);
+            profiled.push((value, result));
+            result
+        });
+        editor.set_operand(user, position, result);
+    }
+}
+
+/// Returns the values that are profiled after their definition, with uses.
+fn profiled_values(cx: &mut PassCx<'_>) -> Vec<ValueId> {
+    let is_candidate = |graph: &Graph, v: ValueId| {
+        let def = graph.def(v);
+        is_specializable(graph.ty(v))
+            && graph.use_count(v) > 0
+            && !matches!(graph.prim(def), Some(Prim::Constant | Prim::Profile))
+    };
+    let graph = cx.graph();
+    let values: Vec<ValueId> = graph.values_in_order().filter(|&v| is_candidate(graph, v)).collect();
+    if !values.iter().any(|&v| is_list(graph.ty(v))) {
+        return values;
+    }
+    let (graph, aliases) = cx.with::<AliasDb>();
+    values.into_iter().filter(|&v| !is_list(graph.ty(v)) || !aliases.is_written(v)).collect()
+}
+
+/// Whether code can profit from what is known about a value, which is no tensor, beyond its type.
 fn is_specializable(ty: Type) -> bool {
     let several = matches!(ty.kind(), TypeKind::Any | TypeKind::Union(_) | TypeKind::Number);
-    ty.is_tensor() || several || ty.optional_elem().is_some() || is_list(ty)
+    several || ty.optional_elem().is_some() || is_list(ty)
 }
 
 fn is_list(ty: Type) -> bool {
