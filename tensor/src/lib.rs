@@ -13,6 +13,7 @@ mod alloc;
 mod broadcast;
 mod budget;
 mod bytes;
+pub mod channels;
 pub mod compare;
 pub mod conv;
 mod convert;

@@ -20,6 +20,7 @@ use crate::error::{Result, TensorError};
 use crate::layout::{Layout, dims, wrap_dim};
 use crate::lines::{Buffer, Line, LineLayout, LineMut, SharedTarget};
 use crate::loops::Pack;
+use crate::math::Real;
 use crate::simd::{self, InstructionSets, Multiversioned};
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
@@ -572,4 +573,61 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
         });
     }))?;
     Ok(out)
+}
+
+/// Adds every element of `source` to the element of `target` in the same row, the last dimension, that the index at the same
+/// position selects; in order, so that repeated indices have one result. Returns `false` and adds nothing if the tensors are
+/// not row-major with the same rows, or if an index is out of range.
+///
+/// # Errors
+/// Returns an error if a dtype is not that of `T` or int64, or memory is exhausted.
+pub fn add_at<T: Real>(target: &Tensor, indices: &Tensor, source: &Tensor) -> Result<bool> {
+    let (&[ref rows @ .., width], &[ref index_rows @ .., count]) = (target.sizes(), indices.sizes()) else {
+        return Ok(false);
+    };
+    let are_alike = rows == index_rows && source.sizes() == indices.sizes();
+    let are_plain = [target, indices, source].iter().all(|t| t.is_contiguous());
+    if !are_alike || !are_plain || count == 0 {
+        return Ok(are_alike && are_plain);
+    }
+    check_budget(indices.numel() * size_of::<i64>())?;
+    let indices = indices.to_vec::<i64>()?;
+    if indices.iter().any(|i| !(0..width).contains(i)) {
+        return Ok(false);
+    }
+    let (width, count) = (width as usize, count as usize);
+    access::edit_with::<T, T, _>(target, &[source], |mut target, sources| {
+        let source = sources[0].data();
+        threads::chunks(target.data(), threads::rows(count.max(width)) * width, |first, own| {
+            let from = first / width * count;
+            let pairs = indices[from..].chunks_exact(count).zip(source[from..].chunks_exact(count));
+            for (row, (indices, values)) in own.chunks_exact_mut(width).zip(pairs) {
+                for (i, value) in indices.iter().zip(values) {
+                    let at = &mut row[*i as usize];
+                    *at = *at + *value;
+                }
+            }
+        });
+    })?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_indices_add_up_within_their_row() {
+        let target = Tensor::from_vec(vec![1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap();
+        let at = |values: &[i64]| Tensor::from_slice(values, &[2, 2]).unwrap();
+        let source = Tensor::from_vec(vec![10.0_f32, 20.0, 30.0, 40.0], &[2, 2]).unwrap();
+        assert!(add_at::<f32>(&target, &at(&[2, 2, 0, 1]), &source).unwrap());
+        assert_eq!(target.to_vec::<f32>().unwrap(), [1.0, 2.0, 33.0, 34.0, 45.0, 6.0]);
+        let before = target.to_vec::<f32>().unwrap();
+        assert!(!add_at::<f32>(&target, &at(&[0, 0, 0, 3]), &source).unwrap());
+        assert!(!add_at::<f32>(&target, &at(&[0, 0, 0, -1]), &source).unwrap());
+        assert!(!add_at::<f32>(&target, &at(&[0, 0, 0, 1]), &source.t().unwrap()).unwrap());
+        assert!(!add_at::<f32>(&target.view(&[3, 2]).unwrap(), &at(&[0; 4]), &source).unwrap());
+        assert_eq!(target.to_vec::<f32>().unwrap(), before, "nothing is added");
+    }
 }

@@ -4,7 +4,9 @@
 //! product. The constants are defined with the kernels. This list refers to them, so tests of the boundaries follow
 //! their changes.
 
-use crate::{bytes, conv, fft, lanes, linalg, loops, matmul, reduce, select, storage, strided, threads};
+use crate::{
+    bytes, channels, conv, fft, lanes, linalg, loops, matmul, reduce, select, storage, strided, threads,
+};
 
 /// A size at which a kernel changes its method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,7 @@ pub fn all() -> impl Iterator<Item = Threshold> {
     [
         OTHER_THRESHOLDS,
         matmul::THRESHOLDS,
+        channels::THRESHOLDS,
         conv::THRESHOLDS,
         loops::THRESHOLDS,
         reduce::THRESHOLDS,

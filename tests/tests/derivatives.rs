@@ -40,6 +40,14 @@ const EXCEPTIONS: &[(&str, &str)] = &[
         "the derivative is that of the distribution's quantile, not of the rejection method",
     ),
     ("aten::linalg_svd", "vectors without a singular value have no derivative"),
+    (
+        "aten::native_layer_norm_backward",
+        "mean and inverse deviation depend on the input, as in PyTorch; those of samples are arbitrary",
+    ),
+    (
+        "aten::native_group_norm_backward",
+        "mean and inverse deviation depend on the input, as in PyTorch; those of samples are arbitrary",
+    ),
 ];
 
 /// Results without a derivative, with the reason. They get weight zero.
@@ -412,6 +420,8 @@ const SECOND_EXCEPTIONS: &[(&str, &str)] = &[
     ("aten::_linalg_eigh", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of a full matrix"),
     ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of a full matrix"),
+    ("aten::native_layer_norm_backward", "mean and inverse deviation of samples are not those of the input"),
+    ("aten::native_group_norm_backward", "mean and inverse deviation of samples are not those of the input"),
 ];
 
 #[test]

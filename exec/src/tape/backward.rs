@@ -287,7 +287,7 @@ impl<'t> Walk<'t> {
             (NodeKind::Leaf(_), _) => Ok(NodeGradients::new()),
             (NodeKind::Op(call), _) => Call { walk: self, node, call }.differentiate(grads, host),
             (NodeKind::Graph(call), _) => {
-                let found = call.gradients(grads, host)?;
+                let found = call.gradients(grads, self.mode.retain_graph, host)?;
                 let pairs = node.edges.iter().zip(found);
                 Ok(pairs
                     .filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone())))
@@ -474,15 +474,30 @@ impl<'n> Call<'_, 'n> {
             host.set_rng(drawing);
             results
         })?;
-        let outputs: Vec<(Tensor, Tensor)> = tensors_in(&results)
-            .into_iter()
-            .zip(grads)
-            .filter_map(|(result, grad)| Some((result, grad.clone()?)))
-            .filter(|(result, _)| history::gradient_edge(result).is_some())
-            .collect();
+        let outputs = self.outputs_of_body(&results, grads);
         let (edges, leaves): (Vec<&Edge>, Vec<Option<NodeOutput>>) = leaves.into_iter().unzip();
         let found = gradients_at(&inner, &outputs, &leaves, mode, host)?;
         Ok(edges.into_iter().zip(found).filter_map(|(edge, grad)| Some((edge, grad?))).collect())
+    }
+
+    /// Returns the results of the body that have a history, with their gradients. A body computes all results, also those that
+    /// the call left out because of a mask.
+    fn outputs_of_body(self, results: &IValue, grads: &[Option<Tensor>]) -> Vec<(Tensor, Tensor)> {
+        let first = &self.call.result_outputs;
+        let parts = match results {
+            IValue::Tuple(tuple) if first.len() > 1 => tuple.items(),
+            single => std::slice::from_ref(single),
+        };
+        let mut outputs = Vec::new();
+        for (i, part) in parts.iter().enumerate() {
+            let start = first.get(i).copied().unwrap_or(if i == 0 { 0 } else { grads.len() });
+            let end = first.get(i + 1).copied().unwrap_or(self.call.outputs.len());
+            let own = grads.iter().take(end).skip(start);
+            let pairs = tensors_in(part).into_iter().zip(own);
+            outputs.extend(pairs.filter_map(|(result, grad)| Some((result, grad.clone()?))));
+        }
+        outputs.retain(|(result, _)| history::gradient_edge(result).is_some());
+        outputs
     }
 }
 

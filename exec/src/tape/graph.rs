@@ -131,13 +131,18 @@ pub fn record_view(view: &Tensor, of: &Tensor) {
 }
 
 impl GraphCall {
-    /// Runs the backward graph.
+    /// Runs the backward graph. Unless `retain` is set, the captures are released before: the backward graph frees each of them
+    /// after its last use, as a walk over the nodes of single operators does.
     pub(super) fn gradients(
         &self,
         grads: &[Option<Tensor>],
+        retain: bool,
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError> {
         let captures = self.check()?.1;
+        if !retain {
+            self.release();
+        }
         let missing =
             || ExecError::of(&KernelError::internal("an output of a differentiated graph has no gradient"));
         let grads = self.outputs.iter().enumerate().map(|(i, depends)| {

@@ -547,7 +547,8 @@ fn record_write(
         let message = format!("gradients through `{}` of a view that it resizes", schema.full_name());
         return Err(KernelError::unsupported(message));
     }
-    let first = vec![0; rets.len()];
+    // The only output is the written tensor, which is the first result.
+    let first = (0..rets.len()).map(|i| i.min(1)).collect();
     let call = before.call(op, schema, rets, Outputs { geometry: vec![geometry], first });
     if base.ptr_eq(&tensor) {
         let node = Node::new(NodeKind::Op(call), before.edges);

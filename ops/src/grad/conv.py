@@ -36,7 +36,17 @@ def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stri
         return batched(back, input)
     return conv_input_gradient(grad, input, weight, stride, padding, dilation, groups)
 
+def convolution_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, output_padding: List[int], groups: int) -> Tensor:
+    if grad.is_complex():
+        return convolved_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
+    g = batched_as(grad, weight)
+    x = batched_as(input, weight)
+    return torch.convolution_backward(g, x, weight, None, stride, padding, dilation, transposed, output_padding, groups, [False, True, False])[1]
+
 def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
+    return convolution_weight_gradient(grad, input, weight, stride, padding, dilation, False, [0], groups)
+
+def convolved_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
     # A convolution of the input with the gradient; batch and channels are exchanged, and stride and dilation.
     n = weight.dim() - 2
     g = batched_as(grad, weight)
@@ -83,5 +93,5 @@ def conv_mode_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, strid
 
 def convolution_backward_body(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
     of_input = convolution_input_gradient(grad, input, weight, stride, padding, dilation, transposed, groups)
-    of_weight = conv_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
+    of_weight = convolved_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
     return of_input, of_weight, channel_sum_of(grad, weight)

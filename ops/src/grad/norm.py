@@ -13,17 +13,48 @@ def scale_of(input: Tensor, dims: List[int], eps: float) -> Tuple[Tensor, Tensor
     centred = input - input.mean(dims, True)
     return centred, ((centred * centred).mean(dims, True) + eps).rsqrt()
 
-def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+def matrix_statistics(x: Tensor, eps: float) -> Tuple[Tensor, Tensor]:
+    # Means and inverse standard deviations of the rows of a matrix.
+    var, mean = torch.var_mean(in_f32(x), [-1], False)
+    return mean, (var + eps).rsqrt()
+
+def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+    width = 1
+    for n in shape:
+        width *= n
+    mean, scale = matrix_statistics(input.reshape([input.numel() // max(width, 1), width]), eps)
+    return torch.native_layer_norm_backward(grad, input, shape, mean, scale, weight, bias, [True, True, True])
+
+def scale_near(input: Tensor, dims: List[int], scale: Tensor) -> Tuple[Tensor, Tensor]:
+    # As `scale_of` for the inverse standard deviation `scale`, which depends on the input.
+    centred = input - input.mean(dims, True)
+    var = (centred * centred).mean(dims, True)
+    eps = (1.0 / (scale * scale) - var).detach()
+    return centred, (var + eps).rsqrt()
+
+def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], scale: Tensor, weight: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
     dims: List[int] = []
     for i in range(len(shape)):
         dims.append(i - len(shape))
+    rest: List[int] = []
+    sizes: List[int] = []
+    for i in range(input.dim()):
+        is_row = i < input.dim() - len(shape)
+        sizes.append(input.size(i) if is_row else 1)
+        if is_row:
+            rest.append(i)
     grad = in_f32(grad)
-    centred, scale = scale_of(in_f32(input), dims, eps)
+    centred, scale = scale_near(in_f32(input), dims, in_f32(scale).reshape(sizes))
     unit = centred * scale
     back = grad
     if weight is not None:
         back = grad * weight
-    return norm_gradient_of(back, unit, scale, dims), grad * unit, grad
+    of_weight = grad * unit
+    of_bias = grad
+    if len(rest) > 0:
+        of_weight = of_weight.sum(rest)
+        of_bias = of_bias.sum(rest)
+    return norm_gradient_of(back, unit, scale, dims), of_weight, of_bias
 
 def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional[float]) -> Tensor:
     dims: List[int] = []
@@ -39,29 +70,57 @@ def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional
 def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     if input.numel() == 0:
         return torch.zeros_like(input), channel_sum(grad), channel_sum(grad)
-    grad = in_f32(grad)
-    input = in_f32(input)
-    sizes = [input.size(0), groups, -1]
-    centred, scale = scale_of(input.reshape(sizes), [-1], eps)
-    unit = centred * scale
+    n = input.size(0)
+    c = input.size(1)
+    mean, scale = matrix_statistics(input.reshape([n * groups, -1]), eps)
+    return torch.native_group_norm_backward(grad, input, mean, scale, weight, n, c, input.numel() // (n * c), groups, [True, True, True])
+
+def group_norm_backward_body(grad: Tensor, input: Tensor, scale: Tensor, weight: Optional[Tensor], n: int, c: int, plane: int, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
+    sizes = [n, groups, -1]
+    planes = [n, c, plane]
+    grad = in_f32(grad).reshape(planes)
+    centred, scale = scale_near(in_f32(input).reshape(sizes), [-1], in_f32(scale).reshape(sizes))
+    unit = (centred * scale).reshape(planes)
     back = grad
     if weight is not None:
-        back = grad * channel_view(weight, grad)
-    back = norm_gradient_of(back.reshape(sizes), unit, scale, [-1])
-    return back.reshape(input.size()), channel_sum(grad * unit.reshape(input.size())), channel_sum(grad)
+        back = grad * weight.reshape([c, 1])
+    back = norm_gradient_of(back.reshape(sizes), centred * scale, scale, [-1])
+    return back.reshape(input.size()), channel_sum(grad * unit), channel_sum(grad)
 
-def channel_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, dims: List[int], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+def gradients_without_elements(grad: Tensor, input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    # Weights may then have any sizes.
+    none = torch.zeros([0], dtype=grad.dtype)
+    return torch.zeros_like(input), none if weight is None else torch.zeros_like(weight), none if bias is None else torch.zeros_like(bias)
+
+def batch_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], saved_mean: Optional[Tensor], saved_scale: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     # `fresh`: normalized by the statistics of the input, not by running statistics.
     if input.numel() == 0:
-        # Weights may then have any sizes.
-        none = torch.zeros([0], dtype=grad.dtype)
-        return torch.zeros_like(input), none if weight is None else torch.zeros_like(weight), none if bias is None else torch.zeros_like(bias)
+        return gradients_without_elements(grad, input, weight, bias)
+    fresh = fresh or mean is None or var is None
+    return torch.native_batch_norm_backward(grad, input, weight, mean, var, saved_mean, saved_scale, fresh, eps, [True, True, True])
+
+def repeated(x: Optional[Tensor], n: int) -> Optional[Tensor]:
+    return None if x is None else x.repeat([n])
+
+def instance_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor], bias: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+    if input.numel() == 0:
+        return gradients_without_elements(grad, input, weight, bias)
+    # Each channel of each batch element is a channel of a single image.
+    n = input.size(0)
+    sizes = [1, n * input.size(1), -1]
+    fresh = fresh or mean is None or var is None
+    back, of_weight, of_bias = torch.native_batch_norm_backward(grad.reshape(sizes), input.reshape(sizes), repeated(weight, n), repeated(mean, n), repeated(var, n), None, None, fresh, eps, [True, True, True])
+    return back.reshape(input.size()), of_weight.reshape([n, -1]).sum([0]), of_bias.reshape([n, -1]).sum([0])
+
+def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     grad = in_f32(grad)
     input = in_f32(input)
     back = grad
     if weight is not None:
         back = grad * channel_view(weight, grad)
     if fresh or mean is None or var is None:
+        # Saved statistics depend on the input.
+        dims = channel_dims(input)
         centred, scale = scale_of(input, dims, eps)
         unit = centred * scale
         back = norm_gradient_of(back, unit, scale, dims)
@@ -83,12 +142,6 @@ def channel_dims(x: Tensor) -> List[int]:
 
 def channel_sum(x: Tensor) -> Tensor:
     return x.sum(channel_dims(x))
-
-def instance_dims(x: Tensor) -> List[int]:
-    dims: List[int] = []
-    for d in range(2, x.dim()):
-        dims.append(d)
-    return dims
 
 def norm_but(v: Tensor, p: float, dim: int) -> Tensor:
     # Norms over all dimensions but one, or over all.

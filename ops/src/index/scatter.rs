@@ -8,7 +8,7 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
-use flambeau_tensor::{Tensor, broadcast_shapes, wrap_dim};
+use flambeau_tensor::{DType, Tensor, broadcast_shapes, rows, wrap_dim};
 
 /// Returns the positions in `x` for an index along a dimension; other coordinates are those of the index element.
 fn index_set(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<IndexSet, KernelError> {
@@ -118,7 +118,23 @@ pub(crate) fn add_along(
     index: &Tensor,
     source: &Tensor,
 ) -> Result<(), KernelError> {
+    if adds_rows(target, dim, index, source)? {
+        return Ok(());
+    }
     combine(target, &index_set("scatter_add", target, dim, index)?, source, Combine::Sum)
+}
+
+/// Adds along the last dimension of row-major tensors of common dtypes, without a list of positions. Returns `false` if the
+/// operands are of another kind, or if an index is out of range.
+fn adds_rows(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<bool, KernelError> {
+    if dim + 1 != target.rank() || index.dtype() != DType::I64 || source.dtype() != target.dtype() {
+        return Ok(false);
+    }
+    Ok(match target.dtype() {
+        DType::F32 => rows::add_at::<f32>(target, index, source)?,
+        DType::F64 => rows::add_at::<f64>(target, index, source)?,
+        _ => false,
+    })
 }
 
 /// `(self, dim, index, src or value)`.
@@ -129,6 +145,9 @@ fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Res
         Some(source) => covered_source(op, target, source, index)?,
         None => Tensor::scalar(in_range(cx.scalar(3)?, target.dtype())?, target.dtype())?,
     };
+    if mode == Combine::Sum && adds_rows(target, dim, index, &source)? {
+        return Ok(());
+    }
     combine(target, &index_set(op, target, dim, index)?, &source, mode)
 }
 
@@ -151,7 +170,7 @@ fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let source = covered_source("scatter_reduce", target, source, index)?;
     let index_set = index_set("scatter_reduce", target, dim, index)?;
-    if mode == Combine::Mean && target.dtype() == flambeau_tensor::DType::Bool {
+    if mode == Combine::Mean && target.dtype() == DType::Bool {
         return Err(index_error("scatter_reduce(): mean of booleans is not defined"));
     }
     reduce_into(target, &index_set, &source, mode, include_self)

@@ -3,8 +3,8 @@
 //! The gradient of the input is the transposed convolution of the gradient with the same weights. That of the weights is a
 //! sum of products of gradient and patches.
 
+use crate::nn::selected_like;
 use crate::support::kernel;
-use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
 use flambeau_ir::{Doc, IValue, OpDef, Type};
@@ -133,11 +133,11 @@ fn sample(sizes: bool) -> Sample {
 
 pub(super) fn family() -> Vec<OpDef> {
     let def = |name: &str, sizes: bool| {
+        let mask = 9 + usize::from(sizes);
         OpDef::named(name)
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
-            // The mask may leave out any result, so nothing is known of one.
-            .with(ResultShapes::from(|_| None::<Fact>))
-            .with(Dtype::from(|_| None))
+            .with(ResultShapes::results([selected_like(1, mask, 0), selected_like(2, mask, 1)]))
+            .with(Dtype::same_as(1))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };

@@ -30,6 +30,8 @@ mod shuffle;
 mod softmax;
 mod vision;
 
+use flambeau_analysis::ResultShapes;
+use flambeau_analysis::shape::{Fact, TensorFact};
 use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{KernelError, Sample, sample};
 use flambeau_ir::{IValue, OpDef};
@@ -67,6 +69,16 @@ pub(super) fn int_lists(lists: &'static [&'static [i64]]) -> SampleArgs {
 /// Returns the elements of an optional tensor.
 pub(super) fn opt_values<T: Element>(t: Option<&Tensor>) -> Result<Option<Vec<T>>, KernelError> {
     Ok(t.map(Tensor::to_vec::<T>).transpose()?)
+}
+
+/// The shape of result `result` of an operator that returns what the list of flags in argument `mask` selects: the sizes of
+/// argument `arg`. A result that is not selected is `None`.
+pub(super) fn selected_like(arg: usize, mask: usize, result: usize) -> ResultShapes {
+    ResultShapes::from(move |cx| {
+        let is_selected = cx.elements(mask)?.get(result) == Some(&Fact::Bool(true));
+        let dims = cx.dims(arg).filter(|_| is_selected)?.clone();
+        Some(TensorFact::of_dims(dims))
+    })
 }
 
 pub(crate) fn family() -> Vec<OpDef> {

@@ -155,7 +155,7 @@ impl Batch<'_> {
 const SHORT_PLANE: usize = 16;
 
 /// Returns mean and variance of each channel over batch and space.
-fn batch_moments<T: Float>(
+pub(super) fn batch_moments<T: Float>(
     x: &Tensor,
     channels: usize,
     plane: usize,

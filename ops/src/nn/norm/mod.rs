@@ -2,6 +2,7 @@
 //!
 //! Parameters may be f32 if the input is f16 or bf16; the statistics are then f32 too.
 
+mod backward;
 mod batch;
 mod rows;
 mod weight;
@@ -35,6 +36,7 @@ fn first_like_input() -> Dtype {
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = batch::family();
+    defs.extend(backward::family());
     defs.extend(rows::family());
     defs.extend(weight::family());
     defs
