@@ -16,7 +16,9 @@
 use crate::analysis::{Analysis, AnalysisCx, Update};
 use crate::dominance::Dominance;
 use crate::shape::{Fact, Shapes, TensorFact};
-use flambeau_ir::{Change, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::attr::names;
+use flambeau_ir::types::{NoClasses, is_subtype};
+use flambeau_ir::{Change, Graph, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use petgraph::Direction;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -74,12 +76,24 @@ const MAX_PREMISES: usize = 256;
 /// Maximum number of earlier guards of the same tensor that a guard is compared with.
 const MAX_COMPARED_GUARDS: usize = 8;
 
-/// Returns whether a node is a guard of one tensor.
+/// Maximum number of casts between a value and the value whose type implies a guard.
+const MAX_COMPARED_CASTS: usize = 8;
+
+/// Returns whether a node is a guard of one value.
 #[must_use]
 pub fn is_guard(graph: &Graph, node: NodeId) -> bool {
     matches!(graph.prim(node), Some(Prim::Guard | Prim::BailOut))
         && graph.operand_count(node) > 0
         && graph.result_count(node) == 1
+}
+
+/// Maximum length of a list that shape analysis takes from a guard.
+pub const MAX_GUARDED_LENGTH: usize = 64;
+
+/// Returns the length that a guard states of a list: its attribute `length`.
+#[must_use]
+pub fn guarded_length(graph: &Graph, node: NodeId) -> Option<usize> {
+    usize::try_from(graph.attr(node, names::length())?.as_int()?).ok()
 }
 
 impl GuardGraph {
@@ -201,14 +215,33 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the facts about a value imply the type that a guard states for its result. A tensor that may be undefined
+    /// Whether the facts about a value imply what a guard states for its result. A tensor that may be undefined
     /// satisfies no guard.
     fn implies(&self, value: ValueId, result: ValueId) -> bool {
-        let known = self.shapes.tensor(value);
-        match (known, self.source.ty(result).as_tensor()) {
-            (Some(known), Some(stated)) => !known.admits_undefined() && known.to_type().implies(stated),
-            _ => false,
-        }
+        let g = self.source;
+        let stated = g.ty(result);
+        let fact = self.shapes.fact(value);
+        let has_type = match stated.as_tensor() {
+            Some(stated) => self
+                .shapes
+                .tensor(value)
+                .is_some_and(|known| !known.admits_undefined() && known.to_type().implies(stated)),
+            None => self.has_kind(value, stated.erase_shapes()),
+        };
+        has_type
+            && guarded_length(g, g.def(result))
+                .is_none_or(|n| matches!(fact, Fact::List(all) if all.len() == n))
+    }
+
+    /// Whether the type of a value, or of a value that is the same, is one of `stated`. Types state the kinds of values in every
+    /// valid graph.
+    fn has_kind(&self, value: ValueId, stated: Type) -> bool {
+        let g = self.source;
+        let same = std::iter::successors(Some(value), |&v| {
+            let def = g.def(v);
+            returns_operand(g, def).then(|| g.operand(def, 0))
+        });
+        same.take(MAX_COMPARED_CASTS).any(|v| is_subtype(g.ty(v).erase_shapes(), stated, &NoClasses))
     }
 
     /// Returns the first value that is the same tensor: operators that return an operand are resolved.

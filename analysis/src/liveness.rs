@@ -33,7 +33,8 @@ pub struct Liveness {
     values: ValueMap<State>,
 }
 
-const UNTRACKED: u64 = 1 << 63;
+/// The top bit of an entry of `Liveness::dying`: the positions are in `wide`.
+const IN_WIDE: u64 = 1 << 63;
 /// A value used in branches nested deeper than this below its definition dies after the outermost branch.
 const MAX_BRANCHES: usize = 8;
 
@@ -71,7 +72,7 @@ impl Liveness {
     #[must_use]
     pub fn is_last_use(&self, node: NodeId, index: usize) -> bool {
         let bits = self.dying[node];
-        if bits & UNTRACKED == 0 {
+        if bits & IN_WIDE == 0 {
             return index < 63 && bits & (1 << index) != 0;
         }
         self.wide.get(&node).is_some_and(|list| list.binary_search(&(index as u32)).is_ok())
@@ -97,22 +98,22 @@ impl Liveness {
     }
 
     fn mark(&mut self, node: NodeId, index: usize) {
-        if index < 63 && self.dying[node] & UNTRACKED == 0 {
+        if index < 63 && self.dying[node] & IN_WIDE == 0 {
             self.dying[node] |= 1 << index;
             return;
         }
         let list = self.wide.entry(node).or_default();
-        if self.dying[node] & UNTRACKED == 0 {
+        if self.dying[node] & IN_WIDE == 0 {
             let bits = self.dying[node];
             list.extend((0..63).filter(|i| bits & (1 << i) != 0).rev());
-            self.dying[node] = UNTRACKED;
+            self.dying[node] = IN_WIDE;
         }
         // Operands are visited from the last to the first; sorted when the node is finished.
         list.push(index as u32);
     }
 
     fn finish(&mut self, node: NodeId) {
-        if self.dying[node] & UNTRACKED != 0
+        if self.dying[node] & IN_WIDE != 0
             && let Some(list) = self.wide.get_mut(&node)
         {
             list.sort_unstable();

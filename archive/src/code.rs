@@ -238,11 +238,14 @@ impl ClassDecl {
                 None if self.kind == ClassKind::NamedTuple => {
                     self.attributes.push(Field { name, ty, value: Some(value) });
                 }
-                None => return Err(bad(ast, id, "an attribute with a value that is not `Final`")),
+                None => {
+                    let message = format!("the attribute {} has a value but is not `Final`", quoted(&name));
+                    return Err(bad(ast, id, &message));
+                }
             },
             (Some(ty), None) => self.attributes.push(Field { name, ty, value: None }),
             (None, Some(value)) => self.special(ast, &name, value)?,
-            (None, None) => return Err(bad(ast, id, "an attribute without a type")),
+            (None, None) => return Err(untyped(ast, id, &name)),
         }
         Ok(())
     }
@@ -259,7 +262,7 @@ impl ClassDecl {
                 self.members.push((name.to_owned(), value));
                 return Ok(());
             }
-            _ => return Err(bad(ast, value, "an attribute without a type")),
+            _ => return Err(untyped(ast, value, name)),
         };
         let items = view::ListLiteral::of(ast, value)
             .ok_or_else(|| bad(ast, value, "this is not a list of names"))?;
@@ -284,7 +287,14 @@ fn class_kind(ast: &Ast, class: view::ClassDef<'_>) -> Result<ClassKind, Archive
         Some("Enum") => ClassKind::Enum,
         Some("Interface") => ClassKind::Interface,
         Some("ModuleInterface") => ClassKind::ModuleInterface,
-        _ => return Err(bad(ast, class.id(), "a class with an unknown base")),
+        other => {
+            let found = match other {
+                Some(name) => format!("unknown base class {}", quoted(name)),
+                None => "the base class is not a name".to_owned(),
+            };
+            let expected = "expected `Module`, `NamedTuple`, `Enum`, `Interface` or `ModuleInterface`";
+            return Err(bad(ast, class.id(), &format!("{found}; {expected}")));
+        }
     })
 }
 
@@ -305,6 +315,10 @@ fn final_type(ast: &Ast, ty: TreeId) -> Option<TreeId> {
         &[inner] if head.name() == "Final" => Some(inner),
         _ => None,
     }
+}
+
+fn untyped(ast: &Ast, id: TreeId, name: &str) -> ArchiveError {
+    bad(ast, id, &format!("the attribute {} has no type", quoted(name)))
 }
 
 fn bad(ast: &Ast, id: TreeId, message: &str) -> ArchiveError {
@@ -356,19 +370,22 @@ mod tests {
 
     #[test]
     fn unexpected_class_bodies_are_refused() {
-        for text in [
-            "class M(Module):\n  x = 1\n",
-            "class M(Module):\n  x : int = 1\n",
-            "class M(Module):\n  print(1)\n",
-            "class M(Module):\n  __parameters__ = 3\n",
-            "class M(Module):\n  __parameters__ = [w]\n",
-            "class M(Module):\n  y[\"0\"] = int\n",
-            "class M(Module):\n  a = b = 1\n",
-            "class M(Other):\n  pass\n",
-            "class M(Module, Enum):\n  pass\n",
+        for (text, message) in [
+            ("class M(Module):\n  x = 1\n", "the attribute `x` has no type"),
+            ("class M(Module):\n  x : int = 1\n", "the attribute `x` has a value but is not `Final`"),
+            ("class M(Module):\n  print(1)\n", ""),
+            ("class M(Module):\n  __parameters__ = 3\n", "this is not a list of names"),
+            ("class M(Module):\n  __parameters__ = [w]\n", "this is not a string"),
+            ("class M(Module):\n  y[\"0\"] = int\n", "this subscript is not `__annotations__[name]`"),
+            ("class M(Module):\n  a = b = 1\n", "several targets"),
+            ("class M(Other):\n  pass\n", "unknown base class `Other`; expected `Module`"),
+            ("class M(a.B):\n  pass\n", "the base class is not a name; expected `Module`"),
+            ("class M(Module, Enum):\n  pass\n", "a class with two bases"),
         ] {
             let (_, decl) = decl(text);
-            assert_eq!(decl.expect_err("refused").code(), ArchiveCode::Class, "{text}");
+            let error = decl.expect_err("refused");
+            assert_eq!(error.code(), ArchiveCode::Class, "{text}");
+            assert!(error.to_string().contains(message), "{text}: {error}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Bail-outs of compiled code: the guard of a `prim::BailOut`, its continuation, and how often it failed.
 //!
-//! A bail-out compares its first operand with the type of its result. If the operand fits, it is the result, and the
+//! A bail-out compares its first operand with the type of its result, and a list with its attribute `length`. If the operand fits, it is the result, and the
 //! other operands are not used. If it does not fit, the frame is replaced by a frame of the continuation, a graph that
 //! computes the rest of the function from the other operands.
 //!
@@ -10,7 +10,7 @@
 //! fail at any time without a change of the results, which tests rely on.
 
 use crate::bytecode::{Code, SiteOp};
-use crate::structural::fits_refined;
+use crate::structural::GuardCheck;
 use flambeau_ir::attr::names;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Type};
@@ -22,7 +22,7 @@ pub(crate) struct Bailout {
     pub(crate) body: Arc<Graph>,
     /// The code of the continuation, compiled at the first failure.
     pub(crate) code: OnceLock<Arc<Code>>,
-    ty: Type,
+    check: GuardCheck,
     /// Every `period`th check fails; 0 if none is forced to.
     period: AtomicU32,
     /// Number of checks since `period` was set; not counted while `period` is 0.
@@ -39,6 +39,8 @@ pub struct FailedCheck<'a> {
     pub value: &'a IValue,
     /// The type that it was checked against. The value has it if the failure was forced.
     pub expected: Type,
+    /// The length that the guard states of a list.
+    pub expected_length: Option<usize>,
     /// The arguments of the continuation.
     pub captures: &'a [IValue],
 }
@@ -47,7 +49,7 @@ impl FailedCheck<'_> {
     /// Returns whether the check failed only because a caller forced it.
     #[must_use]
     pub fn is_forced(&self) -> bool {
-        fits_refined(self.value, self.expected)
+        GuardCheck { ty: self.expected, length: self.expected_length }.holds(self.value)
     }
 }
 
@@ -72,16 +74,18 @@ pub struct BailoutState {
     pub node: NodeId,
     /// Attribute `index` of the node, which names the guard across versions of a graph.
     pub index: Option<i64>,
+    /// The length that the guard states of a list.
+    pub length: Option<usize>,
     /// Number of failed checks.
     pub failures: u32,
 }
 
 impl Bailout {
-    pub(crate) fn new(body: Arc<Graph>, ty: Type) -> Bailout {
+    pub(crate) fn new(body: Arc<Graph>, check: GuardCheck) -> Bailout {
         Bailout {
             body,
             code: OnceLock::new(),
-            ty,
+            check,
             period: AtomicU32::new(0),
             checks: AtomicU32::new(0),
             failures: AtomicU32::new(0),
@@ -91,7 +95,7 @@ impl Bailout {
     /// Whether execution continues after the bail-out with this value as its result.
     #[inline]
     pub(crate) fn passes(&self, value: &IValue) -> bool {
-        fits_refined(value, self.ty) && (self.period.load(Ordering::Relaxed) == 0 || !self.is_forced())
+        self.check.holds(value) && (self.period.load(Ordering::Relaxed) == 0 || !self.is_forced())
     }
 
     #[cold]
@@ -108,8 +112,9 @@ impl Code {
         self.bailouts.iter().map(|&at| {
             let site = &self.sites[at as usize];
             let index = self.graph.attr(site.node, names::index()).and_then(|a| a.as_int());
-            let failures = self.bailout(at).map_or(0, |b| b.failures.load(Ordering::Relaxed));
-            BailoutState { node: site.node, index, failures }
+            let bailout = self.bailout(at);
+            let failures = bailout.map_or(0, |b| b.failures.load(Ordering::Relaxed));
+            BailoutState { node: site.node, index, length: bailout.and_then(|b| b.check.length), failures }
         })
     }
 
@@ -137,7 +142,13 @@ impl Code {
         self.failed.count.fetch_add(1, Ordering::Relaxed);
         let handler = self.failed.handler.get()?;
         let position = self.bailouts.binary_search(&site).ok()?;
-        handler.failed(FailedCheck { position, value, expected: bailout.ty, captures })
+        handler.failed(FailedCheck {
+            position,
+            value,
+            expected: bailout.check.ty,
+            expected_length: bailout.check.length,
+            captures,
+        })
     }
 
     /// Returns the code without the checks of arguments against the refined types of the graph's inputs. Every caller

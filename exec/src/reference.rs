@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::kernel::{CallOrigin, KernelCx, Rets};
 use crate::resolve;
 use crate::structural::{
-    self, SymbolSizes, any_defined, await_value, check_declared, fits_refined, is_refined, one_value,
+    self, GuardCheck, SymbolSizes, any_defined, await_value, check_declared, is_refined, one_value,
 };
 use crate::tape;
 use flambeau_ir::value::{Future, IValue};
@@ -355,7 +355,7 @@ impl Walk<'_> {
             Prim::Fork | Prim::AwaitableWait => self.task_node(graph, node, prim, args),
             Prim::BailOut => {
                 let value = args.remove(0);
-                if fits_refined(&value, graph.ty(graph.result(node, 0))) {
+                if GuardCheck::of(graph, node).holds(&value) {
                     return self.set_results(graph, node, vec![value]);
                 }
                 let body = resolve::subgraph(graph, node)?;

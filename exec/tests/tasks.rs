@@ -161,7 +161,8 @@ fn limits_of_tasks_end_the_run_as_if_the_task_had_run_at_its_fork() {
         if let Err(error) = &result {
             assert_eq!(error.fault, Fault::Limit);
             let op = error.trace.first().unwrap().op;
-            // Fuel that the tasks used together is missed when they are joined.
+            // Each task starts with the fuel that its frame has left. If the tasks used more in sum, the error is raised at their
+            // join, which comes directly before the frame's append.
             assert!(op.as_str() == "prim::fork" || fuel < 1000 && op.as_str() == "aten::append", "{op}");
         }
         (result.map_err(|e| e.to_string()).map(|v| format!("{v:?}")), host.fuel())

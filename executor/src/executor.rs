@@ -9,8 +9,8 @@
 //! Calls with equal [`ArgumentSpec`] are of one *kind*: their arguments have the same dtypes, ranks and presence of optionals.
 //! Each kind is profiled separately, so a record only generalizes over sizes and strides. A call that fits no plan adds a run
 //! to its record, and the plan made from it covers that call too: a size that changed has become a symbol. Kinds and
-//! compilations per function are bounded. Beyond the bounds, and for functions that cannot be specialized, calls run the
-//! caller's plain code.
+//! compilations per function are bounded. Beyond the bounds, and for functions that cannot be specialized, the executor declines
+//! calls ([`CallOutcome::Declined`]), and the caller runs its own code.
 //!
 //! Compilations are jobs ([`CompileJob`]). The [`StageRunner`] may defer a job to another thread; meanwhile calls run the
 //! code there is. Otherwise the job runs on the calling thread, at the same calls of every run of a program.

@@ -31,8 +31,12 @@ pub struct Deoptimization {
     pub value: String,
     /// The guarded type.
     pub expected: Type,
+    /// The guarded length of a list.
+    pub expected_length: Option<usize>,
     /// The type of the value that failed.
     pub seen: Type,
+    /// The length of the list that failed.
+    pub seen_length: Option<usize>,
     /// The source line of the guard, `file:line`.
     pub location: Option<String>,
     /// Number of failures with this type.
@@ -142,7 +146,9 @@ impl GuardFailures {
                 guard: graph.attr(state.node, names::index()).and_then(|a| a.as_int()),
                 value: graph.name(guarded).to_string(),
                 expected,
+                expected_length: state.length,
                 seen: seen.value.own_type(),
+                seen_length: seen.value.length(),
                 location: source_line(graph, state.node),
                 times: seen.times,
                 forced: seen.forced,

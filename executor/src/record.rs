@@ -53,6 +53,8 @@ pub(crate) enum Observed {
     Tensors(ObservedTensors),
     /// Only numbers, or only strings, of this type.
     Atoms(Type),
+    /// Only lists of this length.
+    Lists(usize),
     /// Only values that are neither `None` nor a tensor, of another type or of several.
     Present,
     /// Values of different kinds.
@@ -103,6 +105,7 @@ impl Observed {
             IValue::Float(_) => Observed::Atoms(Type::FLOAT),
             IValue::Complex(_) => Observed::Atoms(Type::COMPLEX),
             IValue::Str(_) => Observed::Atoms(Type::STR),
+            IValue::List(list) => Observed::Lists(list.len()),
             _ => Observed::Present,
         }
     }
@@ -113,10 +116,42 @@ impl Observed {
             (Observed::Unobserved, _) => *self = other.clone(),
             (Observed::Tensors(a), Observed::Tensors(b)) => a.merge(b, size),
             (a, b) if a == b => {}
-            (Observed::Atoms(_) | Observed::Present, Observed::Atoms(_) | Observed::Present) => {
-                *self = Observed::Present;
-            }
+            (a, b) if a.is_other() && b.is_other() => *self = Observed::Present,
             _ => *self = Observed::Mixed,
+        }
+    }
+
+    /// Whether the values are known to be neither `None` nor tensors.
+    fn is_other(&self) -> bool {
+        matches!(self, Observed::Atoms(_) | Observed::Lists(_) | Observed::Present)
+    }
+
+    /// Returns the length of the observed values, if they are lists of one length.
+    pub(crate) fn length(&self) -> Option<usize> {
+        match self {
+            Observed::Lists(length) => Some(*length),
+            _ => None,
+        }
+    }
+
+    /// Returns the type that the observed values have among those of a declared type: for an optional the type of the
+    /// value if it was always present, and `NoneType` if it never was; for a type that has numbers, strings or tensors
+    /// among others, such as `Any`, a union or `number`, the one that occurred.
+    fn refine(&self, declared: Type) -> Type {
+        let inner = declared.unwrap_optional();
+        match self {
+            Observed::OnlyNone if declared.optional_elem().is_some() => Type::NONE,
+            &Observed::Atoms(ty) if is_subtype(ty, inner, &NoClasses) => ty,
+            seen if seen.is_other() => inner,
+            Observed::Tensors(seen) if inner.is_tensor() => {
+                let (stated, seen) = (inner.as_tensor(), seen.to_type());
+                stated.and_then(|stated| stated.meet(&seen)).map_or(declared, Type::tensor)
+            }
+            Observed::Tensors(seen) if is_subtype(Type::TENSOR, inner, &NoClasses) => {
+                // Without any property the type would also admit absent tensors.
+                Some(Type::tensor(seen.to_type())).filter(|&ty| ty != Type::TENSOR).unwrap_or(declared)
+            }
+            _ => declared,
         }
     }
 
@@ -292,37 +327,32 @@ impl ProfilingRecord {
         self.blocks.iter_mut().zip(&run.blocks).for_each(|(own, &other)| own.merge(other));
     }
 
-    /// Returns the type that input `index` had in all runs: `declared`, refined. For an optional, that is the type of
-    /// the value if it was always present, and `NoneType` if it never was; for a type that has numbers, strings or tensors
-    /// among others, such as `Any`, a union or `number`, it is the one that occurred.
+    /// Returns the type that input `index` had in all runs: `declared`, refined by what occurred.
     #[must_use]
     pub fn input_type(&self, index: usize, declared: Type) -> Type {
         let declared = without_symbols(declared);
-        let inner = declared.unwrap_optional();
-        match self.inputs.get(index) {
-            Some(Observed::OnlyNone) if declared.optional_elem().is_some() => Type::NONE,
-            Some(&Observed::Atoms(ty)) if is_subtype(ty, inner, &NoClasses) => ty,
-            Some(Observed::Present | Observed::Atoms(_)) => inner,
-            Some(Observed::Tensors(seen)) if inner.is_tensor() => {
-                let (stated, seen) = (inner.as_tensor(), seen.to_type());
-                stated.and_then(|stated| stated.meet(&seen)).map_or(declared, Type::tensor)
-            }
-            Some(Observed::Tensors(seen)) if is_subtype(Type::TENSOR, inner, &NoClasses) => {
-                // Without any property the type would also admit absent tensors.
-                Some(Type::tensor(seen.to_type())).filter(|&ty| ty != Type::TENSOR).unwrap_or(declared)
-            }
-            _ => declared,
+        self.inputs.get(index).map_or(declared, |seen| seen.refine(declared))
+    }
+
+    /// Returns the type that all values at profiling node number `index` had, of the declared type `declared`; `None` if
+    /// there were none, or if their type is no more than the declared one.
+    #[must_use]
+    pub fn observed_type(&self, index: usize, declared: Type) -> Option<Type> {
+        match self.nodes.get(index)? {
+            Observed::Tensors(seen) if declared.is_tensor() => Some(Type::tensor(seen.to_type())),
+            seen => Some(seen.refine(declared)).filter(|&ty| ty != declared),
         }
     }
 
-    /// Returns the type that all tensors at profiling node number `index` had; `None` if there were none, or other
-    /// values.
+    /// Returns the length that all values at profiling node number `index` had, if they were lists of one length.
     #[must_use]
-    pub fn observed_type(&self, index: usize) -> Option<Type> {
-        match self.nodes.get(index)? {
-            Observed::Tensors(seen) => Some(Type::tensor(seen.to_type())),
-            _ => None,
-        }
+    pub fn observed_length(&self, index: usize) -> Option<usize> {
+        self.nodes.get(index)?.length()
+    }
+
+    /// Whether a run reached profiling node number `index`.
+    pub(crate) fn is_reached(&self, index: usize) -> bool {
+        self.nodes.get(index).is_some_and(|seen| *seen != Observed::Unobserved)
     }
 }
 
@@ -412,7 +442,7 @@ mod tests {
             run.observe(0, &tensor(&[other, 5]));
             record.add(&run);
         }
-        let ty = record.observed_type(0).unwrap();
+        let ty = record.observed_type(0, Type::TENSOR).unwrap();
         assert_eq!(ty.as_tensor().unwrap().sizes.as_deref(), Some(&[Dim::Unknown, Dim::Known(5)][..]));
     }
 
@@ -451,6 +481,29 @@ mod tests {
         assert_eq!(merged(&[(4, 1), (0, 0)]), (true, Some(4)));
         assert_eq!(merged(&[(5, 2), (4, 2)]), (true, None));
         assert_eq!(merged(&[(0, 3), (0, 1)]), (false, Some(0)));
+    }
+
+    #[test]
+    fn values_at_nodes_have_types_and_lengths() {
+        let of = |values: &[IValue], declared: Type| {
+            let mut record = ProfilingRecord::new();
+            for value in values {
+                let mut run = RunProfile::new(&[], 1);
+                run.observe(0, value);
+                record.add(&run);
+            }
+            (record.observed_type(0, declared), record.observed_length(0))
+        };
+        let list = |n: i64| IValue::ints((0..n).collect());
+        let int = Type::optional(Type::INT);
+        assert_eq!(of(&[IValue::Int(1), IValue::Int(2)], int), (Some(Type::INT), None));
+        assert_eq!(of(&[IValue::None, IValue::None], int), (Some(Type::NONE), None));
+        assert_eq!(of(&[IValue::None, IValue::Int(2)], int), (None, None));
+        let ints = Type::list(Type::INT);
+        assert_eq!(of(&[list(3), list(3)], ints), (None, Some(3)));
+        assert_eq!(of(&[list(3), list(4)], ints), (None, None));
+        assert_eq!(of(&[list(3), list(4)], Type::optional(ints)), (Some(ints), None));
+        assert_eq!(of(&[list(3), IValue::Int(3)], Type::ANY), (None, None));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub enum SavedValue {
     OnlyNone,
     /// Only numbers, or only strings, of this type.
     Atoms(Type),
+    /// Only lists of this length.
+    Lists(usize),
     /// Only values that are neither `None` nor a tensor, of another type or of several.
     Present,
     /// Values of different kinds.
@@ -127,6 +129,7 @@ fn save(value: &Observed) -> SavedValue {
         Observed::Unobserved => SavedValue::Unobserved,
         Observed::OnlyNone => SavedValue::OnlyNone,
         Observed::Atoms(ty) => SavedValue::Atoms(*ty),
+        Observed::Lists(length) => SavedValue::Lists(*length),
         Observed::Present => SavedValue::Present,
         Observed::Mixed => SavedValue::Mixed,
         Observed::Tensors(seen) => {
@@ -150,6 +153,7 @@ fn restore(value: SavedValue) -> Observed {
         SavedValue::Unobserved => Observed::Unobserved,
         SavedValue::OnlyNone => Observed::OnlyNone,
         SavedValue::Atoms(ty) => Observed::Atoms(ty),
+        SavedValue::Lists(length) => Observed::Lists(length),
         SavedValue::Present => Observed::Present,
         SavedValue::Mixed => Observed::Mixed,
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {

@@ -118,6 +118,45 @@ impl Blocks {
     }
 }
 
+/// What is stated of a value that is not declared as a tensor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Observation {
+    ty: Type,
+    length: Option<usize>,
+}
+
+/// Returns what runs observed of values that are not declared as tensors, if all uses agree. Uses in a branch that tests the value
+/// observe fewer of its kinds; a guard of these would fail at the definition, where it is moved.
+fn agreed_observations(
+    profiled: &Graph,
+    nodes: &[NodeId],
+    record: &ProfilingRecord,
+) -> HashMap<ValueId, Option<Observation>, FxBuildHasher> {
+    let mut agreed: HashMap<ValueId, Option<Observation>, FxBuildHasher> = HashMap::default();
+    for &node in nodes {
+        let value = profiled.operand(node, 0);
+        let declared = profiled.ty(value);
+        let Some(index) =
+            profile_index(profiled, node).filter(|&i| !declared.is_tensor() && record.is_reached(i))
+        else {
+            continue;
+        };
+        let length = record.observed_length(index);
+        let ty = record.observed_type(index, declared);
+        let own =
+            (ty.is_some() || length.is_some()).then(|| Observation { ty: ty.unwrap_or(declared), length });
+        agreed
+            .entry(value)
+            .and_modify(|known| {
+                if *known != own {
+                    *known = None;
+                }
+            })
+            .or_insert(own);
+    }
+    agreed
+}
+
 /// Writes what a record observed into a copy of the profiled graph.
 pub(crate) fn annotate(
     profiled: &Graph,
@@ -133,15 +172,24 @@ pub(crate) fn annotate(
         nodes.iter().filter(|&&n| is_disabled(n)).map(|&n| profiled.operand(n, 0)).collect();
     let mut editor = graph.edit();
     blocks.annotate(profiled, record.blocks(), &mut editor);
+    let agreed = agreed_observations(profiled, &nodes, record);
     for node in nodes {
-        let is_guarded = !unguarded.contains(&profiled.operand(node, 0));
-        let index = profile_index(profiled, node).filter(|_| is_guarded);
-        match index.and_then(|index| record.observed_type(index)) {
-            Some(ty) => editor.set_attr(node, names::profiled_type(), Attr::Type(ty)),
-            None => {
-                let value = editor.graph().operand(node, 0);
-                editor.replace_node(node, &[value]);
+        let value = profiled.operand(node, 0);
+        let observation = match profile_index(profiled, node).filter(|_| !unguarded.contains(&value)) {
+            Some(index) if profiled.ty(value).is_tensor() => {
+                record.observed_type(index, Type::TENSOR).map(|ty| Observation { ty, length: None })
             }
+            Some(_) => agreed.get(&value).copied().flatten(),
+            None => None,
+        };
+        let Some(observation) = observation else {
+            let value = editor.graph().operand(node, 0);
+            editor.replace_node(node, &[value]);
+            continue;
+        };
+        editor.set_attr(node, names::profiled_type(), Attr::Type(observation.ty));
+        if let Some(length) = observation.length {
+            editor.set_attr(node, names::length(), Attr::int(length as i64));
         }
     }
     // The observed types have symbols of their own.

@@ -11,7 +11,7 @@ use flambeau_ir::schema::FunctionSchema;
 use crate::expr::{ExprId, Exprs};
 use crate::fx::Namespace;
 use crate::model::{
-    Argument, GraphModel, NamedArgument, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta, Texts,
+    Argument, GraphModel, NamedArgument, NodeMetadata, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta,
 };
 
 /// A graph that is being built.
@@ -81,7 +81,7 @@ impl GraphBuilder {
         target: &str,
         inputs: Vec<NamedArgument>,
         outputs: Vec<Argument>,
-        metadata: impl Into<Texts>,
+        metadata: impl Into<NodeMetadata>,
     ) {
         self.graph.nodes.push(NodeModel {
             target: target.to_owned(),

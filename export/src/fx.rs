@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 use flambeau_ir::{OpId, Registry, Symbol};
 
 use crate::model::{
-    Device, GraphModel, Layout, Map, MemoryFormat, ScalarType, SymBool, SymFloat, SymInt, TensorMeta, Texts,
+    Device, GraphModel, Layout, Map, MemoryFormat, NodeMetadata, ScalarType, SymBool, SymFloat, SymInt,
+    TensorMeta,
 };
 
 /// An FX graph.
@@ -64,8 +65,8 @@ pub struct FxNode<'m> {
     pub kwargs: Vec<(&'m str, FxArg<'m>)>,
     /// Metadata of the result.
     pub val: Val<'m>,
-    /// The texts of the node in the file.
-    pub metadata: Option<&'m Texts>,
+    /// The metadata of the node in the file.
+    pub metadata: Option<&'m NodeMetadata>,
 }
 
 /// Metadata of a result.

@@ -18,9 +18,9 @@ pub use crate::expr::{ExprId, Exprs};
 /// A map in the order of the file. Its hasher has a random seed, because names are chosen by the file.
 pub type Map<V> = IndexMap<String, V, hashbrown::DefaultHashBuilder>;
 
-/// The texts of a node by kind: `stack_trace`, `nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom`. They are most of a file,
-/// so the nodes that are made from a node share them.
-pub type Texts = Arc<Map<String>>;
+/// The metadata of a node in a file, strings by key: `stack_trace`, `nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom`. They
+/// are most of a file, so the nodes that are made from a node share them.
+pub type NodeMetadata = Arc<Map<String>>;
 
 /// An exported program: its graph, and the tensors that the graph refers to.
 #[derive(Debug, Clone, Default)]
@@ -152,8 +152,8 @@ pub struct NodeModel {
     pub inputs: Vec<NamedArgument>,
     /// The results.
     pub outputs: Vec<Argument>,
-    /// Texts by kind.
-    pub metadata: Texts,
+    /// Metadata by key.
+    pub metadata: NodeMetadata,
     /// For a higher-order operator: true if it returns a bare tensor instead of a tuple (since 8.8).
     pub is_hop_single_tensor_return: Option<bool>,
     /// Name of the FX node (since 8.20).

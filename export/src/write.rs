@@ -18,7 +18,7 @@ use rustc_hash::FxBuildHasher;
 
 use crate::container::FileLayout;
 use crate::fx::{self, FxGraph, FxOp};
-use crate::model::{Constant, InputSpec, NodeModel, ProgramModel, TensorMeta, Texts, Weight};
+use crate::model::{Constant, InputSpec, NodeMetadata, NodeModel, ProgramModel, TensorMeta, Weight};
 use crate::{ExportCode, ExportError};
 
 /// The version of PyTorch that a file is written for.
@@ -231,11 +231,11 @@ pub(crate) fn json_string(out: &mut String, text: &str) {
     json::string(out, text);
 }
 
-fn address(texts: &Texts) -> usize {
-    std::ptr::from_ref(texts) as usize
+fn address(metadata: &NodeMetadata) -> usize {
+    std::ptr::from_ref(metadata) as usize
 }
 
-/// Returns the names of the FX nodes by the address of the texts of their node in the model.
+/// Returns the names of the FX nodes by the address of the metadata of their node in the model.
 fn node_names(
     program: &ProgramModel,
     registry: &Registry,
@@ -250,9 +250,9 @@ fn node_names(
     while let Some(graph) = open.pop() {
         open.extend(graph.subgraphs.values());
         for node in &graph.nodes {
-            // The node itself comes before the nodes of its elements, which have the same texts.
-            if let (FxOp::Call, Some(texts)) = (node.op, node.metadata) {
-                names.entry(address(texts)).or_insert_with(|| node.name.clone());
+            // The node itself comes before the nodes of its elements, which have the same metadata.
+            if let (FxOp::Call, Some(metadata)) = (node.op, node.metadata) {
+                names.entry(address(metadata)).or_insert_with(|| node.name.clone());
             }
         }
     }

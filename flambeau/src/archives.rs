@@ -57,7 +57,7 @@ impl Session {
     /// Loads a `.pt` archive.
     ///
     /// # Errors
-    /// `A…` with record and offset, `F…` for errors in its code.
+    /// `A…` with record and offset, `F…` for errors in its code, `X…` if a `__setstate__` method of the archive fails.
     pub fn load_archive(&self, path: impl AsRef<Path>) -> Result<Program, Error> {
         let path = path.as_ref();
         let load = || {
@@ -205,7 +205,7 @@ impl Module {
     /// copies.
     ///
     /// # Errors
-    /// `X0005` if shared modules lead to more than a million entries.
+    /// `X0005` if there are more than 2^20 entries or paths to submodules, which shared submodules multiply.
     pub fn state_dict(&self) -> Result<Weights, Error> {
         let mut out = Weights::default();
         let mut visited = 0;
@@ -213,7 +213,9 @@ impl Module {
         while let Some((prefix, module)) = stack.pop() {
             visited += 1;
             if visited > STATE_LIMIT || out.len() > STATE_LIMIT {
-                let message = format!("the state dict has more than {STATE_LIMIT} entries");
+                let message = format!(
+                    "the state dict has more than {STATE_LIMIT} entries, or the module has more than that many paths to submodules"
+                );
                 return Err(Error::new(Fault::Limit, "X0005", message));
             }
             for kind in [AttributeKind::Parameter, AttributeKind::Buffer] {
@@ -255,7 +257,11 @@ impl Module {
         }
         let unlike = both.iter().filter(|(_, tensor, new)| tensor.sizes() != new.sizes());
         problems.extend(unlike.map(|(name, tensor, new)| {
-            format!("`{name}` has sizes {:?}, the state dict's is {:?}", tensor.sizes(), new.sizes())
+            format!(
+                "`{name}` has sizes {:?} in the module and {:?} in the state dict",
+                tensor.sizes(),
+                new.sizes()
+            )
         }));
         if !problems.is_empty() {
             let all = problems.join("\n  ");

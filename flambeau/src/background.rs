@@ -21,7 +21,7 @@ pub(crate) struct Background(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signalled when the thread ends.
+    /// Signalled when the queue is empty and the last job has ended.
     idle: Condvar,
 }
 

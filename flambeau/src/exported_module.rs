@@ -269,7 +269,7 @@ pub(crate) struct State<'u> {
 }
 
 impl State<'_> {
-    /// Reads attributes of a receiver of this class.
+    /// Creates an empty set of reads of `receiver`, an object of `class`.
     pub(crate) fn new(receiver: ValueId, class: Type, unit: &CompilationUnit) -> State<'_> {
         State { receiver, class, unit, reads: IndexMap::default() }
     }

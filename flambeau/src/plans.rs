@@ -190,6 +190,7 @@ fn value_to_json(value: &SavedValue) -> Value {
         SavedValue::Unobserved => Value::Null,
         SavedValue::OnlyNone => "absent".into(),
         SavedValue::Atoms(ty) => ty.to_string().into(),
+        SavedValue::Lists(length) => json!({ "length": length }),
         SavedValue::Present => "present".into(),
         SavedValue::Mixed => "mixed".into(),
         SavedValue::Tensor { dtype, requires_grad, sizes, strides } => {
@@ -244,6 +245,10 @@ fn value_of_json(value: &Value) -> Result<SavedValue, Error> {
                 atoms.map(|&ty| SavedValue::Atoms(ty)).ok_or_else(|| wrong(value))
             }
         },
+        Value::Object(list) if list.len() == 1 && list.contains_key("length") => {
+            let length = list["length"].as_u64().and_then(|n| usize::try_from(n).ok());
+            length.map(SavedValue::Lists).ok_or_else(|| wrong(value))
+        }
         Value::Object(tensor) => {
             let present = |name: &str| tensor.get(name).filter(|v| !v.is_null());
             let dtype = |v: &Value| v.as_str().and_then(DType::from_name).ok_or_else(|| wrong(v));

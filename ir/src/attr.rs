@@ -1,5 +1,5 @@
-//! Attributes of nodes: small sorted-by-insertion lists of named data, interned per graph so that a node carries four
-//! bytes and equal scalar attributes share a row.
+//! Attributes of nodes: short lists of named data in the order of insertion, interned per graph, so that a node has an id of four
+//! bytes and nodes with equal attributes share a row.
 
 use crate::graph::Graph;
 use crate::symbol::Symbol;
@@ -199,7 +199,7 @@ impl AttrTable {
         &self.sets[id.0 as usize]
     }
 
-    /// The id of a set (a vector or an array of entries), made if it is new.
+    /// The id of a set (a vector or an array of entries), which is added if it is new.
     pub fn intern(&mut self, entries: impl AsRef<[(Symbol, Attr)]> + Into<Box<[(Symbol, Attr)]>>) -> AttrsId {
         let given = entries.as_ref();
         if given.is_empty() {
@@ -302,7 +302,7 @@ pub mod names {
         NAME.symbol()
     }
 
-    /// Which operand products share.
+    /// The common operand of the products of a `prim::MMBatchSide`: 0 for the left one, 1 for the right one.
     pub fn side() -> Symbol {
         static NAME: Name = Name::new("side");
         NAME.symbol()
@@ -326,13 +326,20 @@ pub mod names {
         NAME.symbol()
     }
 
+    /// The number of elements of a list.
+    pub fn length() -> Symbol {
+        static NAME: Name = Name::new("length");
+        NAME.symbol()
+    }
+
     /// The block that all profiled runs of a branch executed: 0 or 1.
     pub fn taken() -> Symbol {
         static NAME: Name = Name::new("taken");
         NAME.symbol()
     }
 
-    /// The number of iterations of a loop in all profiled runs.
+    /// The average number of iterations per execution of a loop, if it was the same integer in every profiled run. A hint: code
+    /// that relies on it checks it.
     pub fn trip_count() -> Symbol {
         static NAME: Name = Name::new("trip_count");
         NAME.symbol()

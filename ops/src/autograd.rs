@@ -213,7 +213,7 @@ pub(crate) fn family() -> Vec<OpDef> {
     );
     defs.push(
         OpDef::named("aten::detach_")
-            .with(Doc("In place: detached from the gradient graph."))
+            .with(Doc("Detaches the tensor from the gradient graph, in place."))
             .with(Effects::RAISES)
             .with(ResultShapes::same_as(0))
             .with(Dtype::same_as(0))

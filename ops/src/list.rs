@@ -7,6 +7,7 @@ use crate::per_type::{
     Elem, OverloadRow, all, check_values_fit, index_error, machine, picked, row, slice_positions,
 };
 use crate::sort;
+use flambeau_analysis::ResultShapes;
 use flambeau_exec::{Gen, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, List, ListItems};
 use flambeau_ir::{Effects, OpDef};
@@ -48,8 +49,12 @@ fn and_count(g: &mut Gen<'_>, elem: Elem) -> Vec<IValue> {
 
 fn basics() -> Vec<OverloadRow> {
     vec![
-        machine("aten::len", "t", "The number of elements.", Intrinsic::ListLen).sample(one),
-        machine("aten::len", "any", "The number of elements.", Intrinsic::ListLen).sample(one),
+        machine("aten::len", "t", "The number of elements.", Intrinsic::ListLen)
+            .shapes(|| ResultShapes::length_of(0))
+            .sample(one),
+        machine("aten::len", "any", "The number of elements.", Intrinsic::ListLen)
+            .shapes(|| ResultShapes::length_of(0))
+            .sample(one),
         machine("aten::__getitem__", "t", "`list[idx]`.", Intrinsic::ListGet).raises().sample(and_index),
         machine("aten::select", "t", "`list[idx]`.", Intrinsic::ListGet).raises().sample(and_index),
         machine("aten::_set_item", "t", "`l[idx] = el`; returns the list.", Intrinsic::ListSet)

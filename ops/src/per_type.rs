@@ -4,6 +4,7 @@
 //! name in its overload, and expands to one definition per type.
 
 use crate::support::kernel;
+use flambeau_analysis::ResultShapes;
 use flambeau_exec::{
     FastPath, Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample,
 };
@@ -97,6 +98,7 @@ pub(crate) struct OverloadRow {
     effects: Effects,
     make: Option<SampleFn>,
     fast: Option<FastPath>,
+    shapes: Option<fn() -> ResultShapes>,
     how: SamplePlan,
 }
 
@@ -113,7 +115,17 @@ pub(crate) fn row(
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
 ) -> OverloadRow {
     let (over, how) = (&[Elem::Int], SamplePlan::Run(kernel(run)));
-    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
+    OverloadRow {
+        name,
+        overload,
+        doc,
+        over,
+        effects: Effects::PURE,
+        make: None,
+        fast: None,
+        shapes: None,
+        how,
+    }
 }
 
 /// Creates a row for an operator that is an intrinsic.
@@ -125,7 +137,17 @@ pub(crate) fn machine(
 ) -> OverloadRow {
     let over = &[Elem::Int];
     let how = SamplePlan::Intrinsic(is);
-    OverloadRow { name, overload, doc, over, effects: Effects::PURE, make: None, fast: None, how }
+    OverloadRow {
+        name,
+        overload,
+        doc,
+        over,
+        effects: Effects::PURE,
+        make: None,
+        fast: None,
+        shapes: None,
+        how,
+    }
 }
 
 impl OverloadRow {
@@ -158,6 +180,12 @@ impl OverloadRow {
         self
     }
 
+    /// Sets the shape rule.
+    pub(crate) fn shapes(mut self, rule: fn() -> ResultShapes) -> OverloadRow {
+        self.shapes = Some(rule);
+        self
+    }
+
     /// Returns the definitions.
     pub(crate) fn defs(&self) -> Vec<OpDef> {
         self.over.iter().map(|&elem| self.def(elem)).collect()
@@ -174,6 +202,10 @@ impl OverloadRow {
             .with(sample.exact().not_differentiable());
         let def = match self.fast {
             Some(path) => def.with(path),
+            None => def,
+        };
+        let def = match self.shapes {
+            Some(rule) => def.with(rule()),
             None => def,
         };
         match &self.how {

@@ -171,7 +171,7 @@ fn fillings() -> Vec<OpDef> {
         };
         defs.extend(in_place.map(|name| {
             OpDef::named(name)
-                .with(Doc("In place: all elements redrawn."))
+                .with(Doc("Replaces all elements by new random numbers."))
                 .with(ResultShapes::same_as(0))
                 .with(Dtype::same_as(0))
                 .with(sample())

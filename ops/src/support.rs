@@ -147,6 +147,10 @@ struct OutRules {
     keeps_layout: bool,
 }
 
+/// Description of the in-place variant of a functional operator.
+pub(crate) const IN_PLACE_DOC: &str =
+    "As the operator without the final `_`; the result is written to the elements of the first argument.";
+
 impl OutRules {
     fn of(name: &str, overload: &str) -> OutRules {
         static ROWS: OnceLock<BTreeMap<&'static str, OutRules>> = OnceLock::new();
@@ -160,7 +164,7 @@ impl OutRules {
                     partial: has("partial"),
                     whole: has("whole"),
                     internal: has("internal"),
-                    keeps_layout: has("laid"),
+                    keeps_layout: has("layout"),
                 };
                 (name, rules)
             };
@@ -570,11 +574,7 @@ impl<'a> OpSpec<'a> {
                     true => (self.facts)(def).only::<ResultShapes>(),
                     false => def.with(ResultShapes::same_as(0)),
                 };
-                shaped
-                    .if_declared()
-                    .with(Doc("In place: the result replaces the first argument's elements."))
-                    .with(Dtype::same_as(0))
-                    .with(kernel)
+                shaped.if_declared().with(Doc(IN_PLACE_DOC)).with(Dtype::same_as(0)).with(kernel)
             }));
             defs.extend(
                 outs.iter().map(|out| into_outputs(&name, out, &self.facts, into(OutRules::of(&name, out)))),

@@ -26,16 +26,16 @@ def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
 
 
 _known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()
-"""Tensors of this package by the tensor of PyTorch whose memory they have, with what was so when they were made."""
+"""Cache: for each tensor of PyTorch, the tensor of this package over its memory, and its `memory_of` when the entry was made."""
 
 
 def memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """Returns what an exchange of a tensor's memory (`p.data = ...`) changes."""
+    """Returns pointer, dtype, sizes and strides of a tensor: they show whether its memory was exchanged (`p.data = ...`)."""
     return tensor.data_ptr(), tensor.dtype, tensor.size(), tensor.stride()
 
 
 def shared(tensor: torch.Tensor) -> _native.Tensor:
-    """Returns the tensor of this package that all attributes have which are this tensor of PyTorch."""
+    """Returns the one tensor of this package for a tensor of PyTorch. All module attributes that hold the latter share it."""
     known = _known.get(tensor)
     memory = memory_of(tensor)
     if known is None or known[1] != memory:
@@ -46,7 +46,8 @@ def shared(tensor: torch.Tensor) -> _native.Tensor:
 
 
 class _Node(torch.autograd.Function):
-    """A node: results of ``compute`` as functions of ``inputs``, whose counterparts are the leaves that it returns."""
+    """A node of PyTorch's graph. ``compute`` returns ``(leaves, outputs)``, tensors of this package: the counterparts of ``inputs``, and
+    the results of the node, which the record on this package's tape connects."""
 
     @staticmethod
     def forward(ctx: Any, compute: Callable[[], tuple[Any, Any]], *inputs: Any) -> Any:
@@ -61,7 +62,8 @@ class _Node(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        # Refuses inputs that were changed in place, whose memory the record reads, and a second walk of a released graph.
+        # Reading `saved_tensors` raises if an input, whose memory the record reads, was written in place since the call, or if the
+        # graph was released by an earlier walk.
         saved = ctx.saved_tensors
         leaves = ctx.leaves
         pairs = zip(ctx.outputs, gradients, strict=True)

@@ -337,7 +337,8 @@ struct ReturnedBlocks {
     limit: usize,
 }
 
-// SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
+// SAFETY: only the pointers in `blocks` are not `Send`. The blocks were released ([`RemoteFrees::release`]), so no other pointer to
+// them is used, and any thread may reuse them or return them to the system's allocator.
 unsafe impl Send for ReturnedBlocks {}
 
 /// Blocks from this size in bytes on return to their recycler: larger than those that a thread keeps. The system's allocator
@@ -435,7 +436,8 @@ impl Pool {
         let returned = self.remote.as_ref().map(|remote| remote.empty(self.limit));
         for block in returned.into_iter().flatten() {
             if !self.put(block) {
-                // SAFETY: blocks in the inbox are unused.
+                // SAFETY: the block was released ([`RemoteFrees::release`]), and `empty` moved it out of the inbox, so it is freed
+                // once; `put` did not keep it.
                 unsafe { system_release(block) };
             }
         }
@@ -488,7 +490,9 @@ pub struct Recycler {
     pool: Box<Pool>,
 }
 
-// SAFETY: the blocks are unused raw memory without other references; they may be freed from any thread.
+// SAFETY: only the pointers to free blocks are not `Send`. The blocks were released, so no other pointer to them is used, and any
+// thread may reuse them or return them to the system's allocator. `POOL` of a thread points to the pool only during
+// [`Recycler::run`], which borrows the recycler exclusively, so it cannot move to another thread meanwhile.
 unsafe impl Send for Recycler {}
 
 impl Recycler {
@@ -527,7 +531,8 @@ impl Drop for Recycler {
         self.pool.clear();
         let returned = self.pool.remote.take().map(|remote| remote.empty(0));
         for block in returned.into_iter().flatten() {
-            // SAFETY: blocks in the inbox are unused.
+            // SAFETY: the block was released ([`RemoteFrees::release`]), and `empty` moved it out of the inbox, so it is freed
+            // once. With the limit 0 no further block gets into the inbox.
             unsafe { system_release(block) };
         }
     }

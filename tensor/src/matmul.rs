@@ -55,12 +55,16 @@ fn check_dtypes(a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
-/// Converts operands of different dtypes to that of the right one, if nothing is multiplied.
+/// Converts operands of different dtypes, at least one of them without elements, to the dtype of PyTorch's result.
 ///
-/// PyTorch selects a kernel, which requires equal dtypes, only if there is something to multiply. For a product with a
-/// vector on the left PyTorch exchanges the operands, so the left dtype is the result's.
+/// Products of operands that have elements require equal dtypes. If an operand has none, PyTorch calls no kernel, so it does not
+/// check the dtypes; the result has the right operand's dtype. For a product of a vector and a batch of matrices PyTorch exchanges
+/// the operands, so the result has the left operand's dtype.
+///
+/// # Errors
+/// Returns an error if both operands have elements, or for ranks for which PyTorch checks the dtypes of empty operands.
 #[cold]
-fn together(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+fn convert_empty_operands(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     if a.numel() > 0 && b.numel() > 0 {
         check_dtypes(a, b)?;
     }
@@ -95,7 +99,7 @@ pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// As for [`mm`].
 pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dtype() != b.dtype() {
-        let (a, b) = together(a, b)?;
+        let (a, b) = convert_empty_operands(a, b)?;
         return bmm(&a, &b);
     }
     for (name, t) in [("batch1", a), ("batch2", b)] {
@@ -119,7 +123,7 @@ pub fn bmm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 /// As for [`mm`].
 pub fn mv(a: &Tensor, v: &Tensor) -> Result<Tensor> {
     if a.dtype() != v.dtype() {
-        let (a, v) = together(a, v)?;
+        let (a, v) = convert_empty_operands(a, v)?;
         return mv(&a, &v);
     }
     if a.rank() != 2 || v.rank() != 1 {
@@ -229,7 +233,7 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
 /// As for [`mm`]; also if the leading dimensions do not broadcast.
 pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if a.dtype() != b.dtype() {
-        let (a, b) = together(a, b)?;
+        let (a, b) = convert_empty_operands(a, b)?;
         return matmul(&a, &b);
     }
     match (a.rank(), b.rank()) {

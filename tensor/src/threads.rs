@@ -37,7 +37,7 @@ pub const GRAIN: usize = 1 << 15;
 /// Maximum number of threads in the pool.
 const MAX_THREADS: usize = 256;
 
-/// No caller has set a number.
+/// The value of [`COUNT`] if no caller has set a number.
 const COUNT_UNSET: usize = usize::MAX;
 
 thread_local! {

@@ -10,7 +10,7 @@ of its second tensor, under the overload that TorchScript chooses. A line is an 
     partial     an `out` that shares a part of an operand's memory is refused
     whole       an `out` that is the operand is refused
     internal    an `out` whose elements share memory with each other is refused, although it would be resized
-    laid        an `out` that is resized has the strides of a fresh result
+    layout      an `out` that is resized has the strides of a fresh result
 """
 
 import contextlib
@@ -105,7 +105,7 @@ def watch(called, args, kwargs):
         out = torch.zeros(0, dtype=fresh.dtype)
         unit.f(*turned, out)
         if not fresh.is_contiguous():
-            yield name, "laid", out.stride() == fresh.stride()
+            yield name, "layout", out.stride() == fresh.stride()
 
 
 def calls(op, sample):

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use crate::process::{is_installed, run as run_command, run_binary};
+use crate::process::{can_fetch, cargo, is_installed, run as run_command, run_binary};
 use crate::workspace::root;
 
 /// A libFuzzer target: name, file extension of the initial corpus, and maximum input length in bytes.
@@ -39,6 +39,21 @@ pub(crate) fn run(args: &[String]) -> anyhow::Result<()> {
         [flag, rest @ ..] if flag == "--kernels" => run_binary("flambeau-fuzz", "kernels", "checked", rest),
         _ => run_binary("flambeau-fuzz", "fuzz", "release", args),
     }
+}
+
+/// The step of `cargo xtask test`: checks the targets, which are a workspace of their own, so `cargo test` does not compile
+/// them. Needs neither the nightly compiler nor one for C++, because libFuzzer itself is not built.
+///
+/// # Errors
+/// Returns an error if a target does not compile, not if the crates that it needs cannot be fetched.
+pub(crate) fn check_targets() -> anyhow::Result<String> {
+    let manifest = root().join("fuzz/targets/Cargo.toml").to_string_lossy().into_owned();
+    if !can_fetch(&manifest) {
+        return Ok("NOT RUN: the crates that the targets need cannot be fetched".into());
+    }
+    let mut command = cargo(&["check", "--locked", "--no-default-features", "--manifest-path", &manifest]);
+    run_command(command.env("CARGO_TARGET_DIR", root().join("target")))?;
+    Ok(format!("{} targets compile", TARGETS.len()))
 }
 
 fn guided(args: &[String]) -> anyhow::Result<()> {

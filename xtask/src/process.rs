@@ -47,6 +47,12 @@ pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> a
     Ok(())
 }
 
+/// Returns whether all crates that the lock file beside a manifest names are here or can be downloaded.
+pub(crate) fn can_fetch(manifest: &str) -> bool {
+    let mut command = cargo(&["fetch", "--quiet", "--locked", "--manifest-path", manifest]);
+    command.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
 /// Returns whether a program can be run with `--version`.
 pub(crate) fn is_installed(command: &mut Command) -> bool {
     let quiet = command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

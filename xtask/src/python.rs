@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context;
 
-use crate::process::{cargo, run as run_command};
+use crate::process::{can_fetch, run as run_command};
 use crate::workspace::root;
 
 /// Modules that building and testing need.
@@ -42,9 +42,7 @@ pub(crate) fn step() -> anyhow::Result<String> {
         );
     };
     let manifest = manifest();
-    let fetched =
-        cargo(&["fetch", "--quiet", "--locked", "--manifest-path", &manifest]).stderr(Stdio::null()).status();
-    if !fetched.is_ok_and(|status| status.success()) {
+    if !can_fetch(&manifest) {
         return Ok("NOT RUN: the crates that the extension needs cannot be fetched".into());
     }
     build(&python, false)?;

@@ -1,6 +1,11 @@
-//! The checks that a change must pass: the format (with a warning where rustfmt is not installed), tidy, layers, every test of the
-//! workspace, its examples, the tests of the library without features and its check with each feature alone, and the tests of tensors and
-//! kernels once more in guarded memory, and the tests of the Python package where there is Python.
+//! The checks that a change must pass:
+//!
+//! - the format (with a warning where rustfmt is not installed), tidy and layers;
+//! - all tests and examples of the workspace;
+//! - the tests of the library without features, and `cargo check` of it with each feature alone;
+//! - the tests of tensors and kernels in guarded memory;
+//! - `cargo check` of the libFuzzer targets, where their dependencies can be fetched;
+//! - the tests of the Python package, where Python and its tools are installed.
 //!
 //! All tests are built and run by one `cargo test`, which shares every dependency between them: on two cores and
 //! a fresh clone the time goes into compiling.
@@ -39,6 +44,7 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
     steps.step("examples", examples);
     steps.step("features", features);
     steps.step("guarded", crate::sanitize::short);
+    steps.step("fuzz targets", crate::fuzz::check_targets);
     steps.step("python", crate::python::step);
 }
 
@@ -59,7 +65,7 @@ fn examples() -> anyhow::Result<String> {
     Ok(format!("{} ran", EXAMPLES.join(", ")))
 }
 
-/// The features of the library, each of which may be there or not.
+/// The optional features of the library.
 const FEATURES: [&str; 4] = ["archive", "egraph", "export", "kernels"];
 
 /// The library without features passes the tests that need none, and compiles with each of them alone.

@@ -69,7 +69,7 @@ impl ConstantMemory {
 }
 
 impl Builder<'_> {
-    /// Constrains a constant: memory that persists from run to run.
+    /// Sets the element of a constant's value. The memory of a constant persists from run to run.
     pub(crate) fn constant(&mut self, v: ValueId) {
         if !self.is_mutable(v) {
             return;

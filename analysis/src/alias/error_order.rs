@@ -18,7 +18,7 @@ use flambeau_ir::{Effects, Graph, NodeId, WalkStep};
 /// Effects of nodes that may end the run or never return, so that later nodes do not run.
 pub(super) const MAY_NOT_COMPLETE: Effects = Effects::RAISES.union(Effects::DIVERGES);
 
-/// The positions of events and of nodes that may raise, in a graph at the time of construction. See the
+/// The positions of events and of nodes that may raise or not terminate, in a graph at the time of construction. See the
 /// [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct ErrorOrder {
@@ -29,7 +29,7 @@ pub struct ErrorOrder {
 }
 
 impl ErrorOrder {
-    /// Lists the events of a graph, and the nodes that may raise. O(nodes).
+    /// Lists the events of a graph, and the nodes that may raise or not terminate. O(nodes).
     #[must_use]
     pub fn new(graph: &Graph, db: &AliasDb, dominance: &Dominance) -> ErrorOrder {
         let mut order = ErrorOrder::default();
@@ -55,8 +55,8 @@ impl ErrorOrder {
         self.events.is_empty()
     }
 
-    /// Returns the events nearest to a node, if the node or one of its nested nodes may raise. The node's own events
-    /// are ignored.
+    /// Returns the events nearest to a node, if the node or one of its nested nodes may raise or not terminate. The node's own
+    /// events are ignored.
     #[must_use]
     pub fn nearest_events(&self, dominance: &Dominance, node: NodeId) -> MoveBounds {
         let (mut span, own) = (MoveBounds::default(), dominance.span(node));

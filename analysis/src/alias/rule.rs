@@ -29,8 +29,8 @@ pub(crate) enum AliasClass {
 
 /// Cache of the classes of rows.
 ///
-/// A registry has thousands of rows and a graph uses few operators, so a row's entry is two bytes: clearing a table of
-/// classes would cost more than reading them.
+/// A registry has thousands of rows and a graph uses few operators, so the table has two bytes per row: initializing a table
+/// of classes would take longer than computing the few classes that are used.
 #[derive(Clone, Default)]
 pub(crate) struct AliasClassCache {
     /// By row: index of its class in `known`, plus one.

@@ -61,6 +61,7 @@ impl Solution {
     }
 }
 
+/// Computes the set of every element, with the sets of its contents if `with_contents`.
 fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSet> {
     let n = dag.elements.len();
     let mut search = Search {
@@ -90,7 +91,7 @@ fn sweep(dag: &mut MemoryDag, sets: &mut Sets, with_contents: bool) -> Vec<LocSe
 
 struct DfsFrame {
     element: ElementId,
-    /// The next edge to visit: `CONTENTS`, then the list of points-to edges.
+    /// The next edge to visit: first the one to the contents, then the points-to edges.
     next: Cursor,
 }
 
@@ -116,6 +117,7 @@ struct Search {
 const COMPONENT_DONE: u32 = u32::MAX;
 
 impl Search {
+    /// Computes the sets of the elements that are reachable from `root`, by a depth-first search.
     fn from(&mut self, dag: &mut MemoryDag, sets: &mut Sets, root: ElementId) {
         if self.index[root.0 as usize] != 0 {
             return;
@@ -159,6 +161,7 @@ impl Search {
         self.frames.push(DfsFrame { element: e, next: Cursor::Contents });
     }
 
+    /// Ends the visit of an element. If it is the root of a component, all members of the component get their common set.
     fn finish(&mut self, dag: &mut MemoryDag, sets: &mut Sets, e: ElementId) {
         let low = self.low[e.0 as usize];
         if low == self.index[e.0 as usize] {

@@ -109,8 +109,8 @@ impl ChangedNodes {
 
 /// Whether values of the two types have the same constraints.
 fn same_memory(a: Type, b: Type) -> bool {
-    let essence = |ty: Type| ty.erase_shapes().unwrap_optional();
-    (!a.is_mutable() && !b.is_mutable()) || essence(a) == essence(b)
+    let plain = |ty: Type| ty.erase_shapes().unwrap_optional();
+    (!a.is_mutable() && !b.is_mutable()) || plain(a) == plain(b)
 }
 
 /// Adds the constraints of touched nodes to a database. Methods return `false` if a rebuild is necessary.
@@ -349,7 +349,8 @@ impl DatabaseUpdate<'_> {
         true
     }
 
-    /// A tracked new container that gets another member: its contents may be that member too.
+    /// Adds the constraints of a node that constructs a container: its contents may be each operand. The container must be tracked
+    /// already.
     fn construct(&mut self, node: NodeId) -> bool {
         let g = self.g;
         let v = g.result(node, 0);
@@ -395,7 +396,8 @@ impl DatabaseUpdate<'_> {
         })
     }
 
-    /// The outputs of a block.
+    /// Adds the constraints of a block's outputs: they become results of the enclosing node or, in the root block, outputs of the
+    /// graph.
     fn returned(&mut self, node: NodeId) -> bool {
         let g = self.g;
         if let Some(owner) = g.enclosing(node) {
@@ -410,7 +412,8 @@ impl DatabaseUpdate<'_> {
         })
     }
 
-    /// A branch or loop: results are block outputs; carried values are initial values or outputs of the body.
+    /// Adds the constraints of a branch or loop: results may be block outputs; carried values may be initial values or outputs of
+    /// the body, and so may the results of a loop.
     fn join(&mut self, node: NodeId) -> bool {
         let g = self.g;
         let is_loop = match g.prim(node) {

@@ -12,6 +12,7 @@
 use super::{Fact, OperandFact, Range, ShapeCx, Strides, Symbols, TensorFact, conclude};
 use crate::alias::{AliasDb, MemorySet};
 use crate::analysis::{Analysis, AnalysisCx, Update};
+use crate::guards::{MAX_GUARDED_LENGTH, guarded_length};
 use crate::shape::{Dim, Dtype, ResultShapes};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
@@ -476,9 +477,16 @@ impl Propagation<'_> {
             | Prim::UncheckedUnwrapOptional
             | Prim::Annotate
             | Prim::Profile
-            | Prim::ProfileIvalue
-            | Prim::Guard
-            | Prim::BailOut => SmallVec::from_iter([fact_of(&self.shapes, 0)]),
+            | Prim::ProfileIvalue => SmallVec::from_iter([fact_of(&self.shapes, 0)]),
+            Prim::Guard | Prim::BailOut => {
+                let known = fact_of(&self.shapes, 0);
+                SmallVec::from_iter([match guarded_length(g, node) {
+                    Some(length) if length <= MAX_GUARDED_LENGTH => {
+                        known.meet(&Fact::List(vec![Fact::Unknown; length]))
+                    }
+                    _ => known,
+                }])
+            }
             Prim::IfThenElse => {
                 let (a, b) = (fact_of(&self.shapes, 1), fact_of(&self.shapes, 2));
                 SmallVec::from_iter([a.join(&b, &mut self.shapes.symbols)])

@@ -331,6 +331,15 @@ impl ResultShapes {
         })
     }
 
+    /// The length of a list operand: `len`.
+    pub fn length_of(arg: impl Into<ArgRef>) -> ResultShapes {
+        let arg = arg.into();
+        ResultShapes::int(move |cx| match cx.elements(arg) {
+            Some(elements) => i64::try_from(elements.len()).ok().map(Dim::Known),
+            None => Some(cx.fresh_size()),
+        })
+    }
+
     /// The number of elements of a tensor: `numel`.
     pub fn numel_of(arg: impl Into<ArgRef>) -> ResultShapes {
         let arg = arg.into();

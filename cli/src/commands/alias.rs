@@ -15,7 +15,7 @@ pub(crate) struct Args {
     /// Write the memory graph in the DOT language of Graphviz.
     #[arg(long)]
     dot: bool,
-    /// Write the alias facts of each value as JSON.
+    /// Write the alias facts of each value of a mutable type as JSON.
     #[arg(long, conflicts_with = "dot")]
     json: bool,
 }

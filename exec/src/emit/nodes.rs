@@ -9,6 +9,7 @@ use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::kernel::Kernel;
+use crate::structural::GuardCheck;
 use crate::{resolve, structural};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{NodeId, OpKind, Prim, Symbol, Type, ValueId};
@@ -143,16 +144,15 @@ impl Emit<'_> {
             Ok(body) => body,
             Err(error) => return self.failing(node, error),
         };
-        let result = graph.results(node).next().map_or(Type::ANY, |v| graph.ty(v));
         let work = match prim {
             Prim::Fork => SiteOp::Fork(Box::new(Forked {
                 body,
                 code: OnceLock::new(),
-                elem: result.future_elem().unwrap_or(Type::ANY),
+                elem: graph.results(node).next().and_then(|v| graph.ty(v).future_elem()).unwrap_or(Type::ANY),
                 concurrent: self.tasks.concurrent.contains(node),
             })),
             Prim::BailOut => {
-                let work = SiteOp::BailOut(Box::new(Bailout::new(body, result)));
+                let work = SiteOp::BailOut(Box::new(Bailout::new(body, GuardCheck::of(graph, node))));
                 return self.call_site(node, Opcode::BailOut, work, 0, Vec::new());
             }
             Prim::FusionGroup => match crate::fused::FusedGroup::compile(&body) {

@@ -77,7 +77,7 @@ impl Build<'_> {
                 self.values.insert(result, arg);
                 Some(())
             }
-            OpKind::Prim(Prim::ConstantChunk) => self.chunk(node),
+            OpKind::Prim(Prim::ConstantChunk | Prim::BroadcastingChunk) => self.chunk(node),
             OpKind::Row(row) => {
                 let formula = graph.registry().facet::<Pointwise>(row)?;
                 let args: Option<Vec<TileArg>> =
@@ -93,16 +93,17 @@ impl Build<'_> {
         }
     }
 
-    /// Turns the results of a chunk of a group input into inputs of the program.
+    /// Turns the results of a chunk of group inputs into inputs of the program.
     fn chunk(&mut self, node: NodeId) -> Option<()> {
         let graph = self.graph;
-        let arg = graph.inputs().position(|v| v == graph.operand(node, 0))? as u32;
+        let position = |v: ValueId| Some(graph.inputs().position(|input| input == v)? as u32);
+        let args: Vec<u32> = graph.operands(node).map(position).collect::<Option<_>>()?;
         let int = |name| graph.attr(node, name).and_then(|a| a.as_int());
         let (chunks, dim) = (int(names::chunks())?, int(names::dim())?);
-        if graph.result_count(node) as i64 != chunks {
+        if chunks < 1 || chunks.checked_mul(args.len() as i64) != Some(graph.result_count(node) as i64) {
             return None;
         }
-        self.chunks.push(Chunk { arg, chunks, dim });
+        self.chunks.push(Chunk { args, chunks, dim });
         for result in graph.results(node) {
             self.input(result, TileInput::Piece(self.pieces));
             self.pieces += 1;

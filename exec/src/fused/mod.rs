@@ -14,9 +14,10 @@ use crate::bytecode::Code;
 use crate::error::KernelError;
 use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
+use flambeau_tensor::loops::RowPart;
 use flambeau_tensor::math::Real;
-use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
-use program::{TileInput, TileProgram};
+use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes, wrap_dim};
+use program::{Chunk, TileInput, TileProgram};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use tile::TilePool;
@@ -42,6 +43,100 @@ struct Lanes<'a> {
 enum Lane {
     Tensor(usize),
     Number(f64),
+}
+
+/// The inputs of a group that computes one row: tensors whose only dimension of another size than 1 is the last one, and
+/// pieces of such tensors.
+struct Row<'a> {
+    tensors: SmallVec<[&'a Tensor; 8]>,
+    /// The rows, in the order of the tensor inputs.
+    parts: SmallVec<[RowPart; 16]>,
+    /// One entry per input of the program; `Lane::Tensor` indexes `parts`.
+    sources: SmallVec<[Lane; 16]>,
+    /// The sizes of the outputs.
+    sizes: Dims,
+}
+
+impl<'a> Row<'a> {
+    /// Finds the rows; returns `None` if an input is no row of the length of the others, or if an output would have a lower
+    /// rank than another.
+    fn of(program: &TileProgram, args: &'a [IValue]) -> Option<Row<'a>> {
+        let (mut tensors, mut parts, mut sources) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        // The arguments of `tensors`, and the rank of each source.
+        let mut known: SmallVec<[u32; 8]> = SmallVec::new();
+        let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
+        let mut length = None;
+        for input in &program.inputs {
+            let (arg, piece) = match *input {
+                TileInput::Arg(arg) => (arg, None),
+                TileInput::Piece(i) => (program.pieces[i as usize].arg, Some(program.pieces[i as usize])),
+            };
+            let tensor = match args.get(arg as usize)? {
+                IValue::Tensor(tensor) => tensor,
+                number if piece.is_none() => {
+                    sources.push(Lane::Number(number_of(number)?));
+                    ranks.push(0);
+                    continue;
+                }
+                _ => return None,
+            };
+            let whole = row_length(tensor)?;
+            let (n, start, rank) = match piece {
+                None => (whole, 0, tensor.rank()),
+                Some(piece) => {
+                    let chunk = &program.chunks[piece.chunk as usize];
+                    let rank = chunked_rank(chunk, args)?;
+                    if wrap_dim(chunk.dim, rank).ok()? + 1 != rank || whole % chunk.chunks != 0 {
+                        return None;
+                    }
+                    let n = whole / chunk.chunks;
+                    (n, n as usize * piece.number as usize, rank)
+                }
+            };
+            if *length.get_or_insert(n) != n {
+                return None;
+            }
+            let at = known.iter().position(|&other| other == arg).unwrap_or_else(|| {
+                known.push(arg);
+                tensors.push(tensor);
+                known.len() - 1
+            });
+            sources.push(Lane::Tensor(parts.len()));
+            ranks.push(rank);
+            parts.push(RowPart { tensor: at, start });
+        }
+        let (length, rank) = (length?, ranks.iter().copied().max()?);
+        let is_full = |output: &Vec<u32>| output.iter().any(|&input| ranks[input as usize] == rank);
+        if !program.reads.iter().all(is_full) {
+            return None;
+        }
+        let mut sizes = Dims::from_elem(1, rank);
+        *sizes.last_mut()? = length;
+        Some(Row { tensors, parts, sources, sizes })
+    }
+}
+
+/// The size of the last dimension, if all others are 1.
+fn row_length(tensor: &Tensor) -> Option<i64> {
+    let (&last, leading) = tensor.sizes().split_last()?;
+    leading.iter().all(|&size| size == 1).then_some(last)
+}
+
+/// The rank of the shape that the arguments of a chunk broadcast to.
+fn chunked_rank(chunk: &Chunk, args: &[IValue]) -> Option<usize> {
+    chunk
+        .args
+        .iter()
+        .map(|&arg| Some(args.get(arg as usize)?.as_tensor()?.rank()))
+        .try_fold(0, |most, rank| rank.map(|rank| most.max(rank)))
+}
+
+fn number_of(value: &IValue) -> Option<f64> {
+    match value {
+        IValue::Float(x) => Some(*x),
+        IValue::Int(x) => Some(*x as f64),
+        _ => None,
+    }
 }
 
 impl FusedGroup {
@@ -77,15 +172,7 @@ impl FusedGroup {
         if small {
             return Ok(true);
         }
-        let mut pieces: SmallVec<[Tensor; 16]> = SmallVec::new();
-        for chunk in &self.program.chunks {
-            let Some(IValue::Tensor(whole)) = args.get(chunk.arg as usize) else { return Ok(false) };
-            let Ok(parts) = whole.chunk(chunk.chunks, chunk.dim) else { return Ok(false) };
-            if parts.len() as i64 != chunk.chunks {
-                return Ok(false);
-            }
-            pieces.extend(parts);
-        }
+        let Some(pieces) = self.pieces(args) else { return Ok(false) };
         let mut lanes = Lanes::default();
         if !self.collect(args, &pieces, &mut lanes) || !self.outputs_have_common_shape(&lanes) {
             return Ok(false);
@@ -111,7 +198,7 @@ impl FusedGroup {
     ) -> Result<bool, KernelError> {
         let program = &self.program;
         if !program.chunks.is_empty() {
-            return Ok(false);
+            return self.run_row(pool, args, rets);
         }
         let mut lanes = Lanes::default();
         if !self.collect(args, &[], &mut lanes) || !self.outputs_have_full_rank(&lanes) {
@@ -126,6 +213,46 @@ impl FusedGroup {
         };
         let outputs = program.outputs.len();
         Ok(loops::one_block::<T>(&lanes.tensors, outputs, block, |made| rets.push(IValue::Tensor(made)))?)
+    }
+
+    /// Computes a group with chunks whose arguments are rows, so that each piece is a part of a row; returns whether they
+    /// are. No view is created.
+    fn run_row<T: Real>(
+        &self,
+        pool: &TilePool<T>,
+        args: &[IValue],
+        rets: &mut Rets,
+    ) -> Result<bool, KernelError> {
+        let program = &self.program;
+        let Some(row) = Row::of(program, args) else { return Ok(false) };
+        let block = |ins: &[&[T]], outs: &mut [&mut [T]]| {
+            let mut tiles = pool.acquire(program);
+            let tiles = tiles.get();
+            tiles.begin(program, &row.sources, outs.first().map_or(0, |out| out.len()));
+            tiles.run(program, &row.sources, ins, outs);
+        };
+        let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
+        Ok(loops::one_row::<T>(&row.tensors, &row.parts, &row.sizes, outputs, block, to)?)
+    }
+
+    /// Splits the arguments of all chunks; returns `None` if that is an error, which the bytecode reports.
+    fn pieces(&self, args: &[IValue]) -> Option<SmallVec<[Tensor; 16]>> {
+        let mut pieces: SmallVec<[Tensor; 16]> = SmallVec::new();
+        for chunk in &self.program.chunks {
+            let tensor = |&arg: &u32| args.get(arg as usize)?.as_tensor();
+            let mut shape = Dims::new();
+            for arg in &chunk.args {
+                broadcast_into(&mut shape, tensor(arg)?.sizes()).ok()?;
+            }
+            for arg in &chunk.args {
+                let parts = tensor(arg)?.expand(&shape).ok()?.chunk(chunk.chunks, chunk.dim).ok()?;
+                if parts.len() as i64 != chunk.chunks {
+                    return None;
+                }
+                pieces.extend(parts);
+            }
+        }
+        Some(pieces)
     }
 
     /// Whether every output reads an input with the largest rank. If all inputs have as many elements, in shapes that
@@ -152,15 +279,12 @@ impl FusedGroup {
                 TileInput::Piece(i) => &pieces[i as usize],
                 TileInput::Arg(i) => match args.get(i as usize) {
                     Some(IValue::Tensor(t)) => t,
-                    Some(IValue::Float(x)) => {
-                        lanes.sources.push(Lane::Number(*x));
+                    Some(number) => {
+                        let Some(x) = number_of(number) else { return false };
+                        lanes.sources.push(Lane::Number(x));
                         continue;
                     }
-                    Some(IValue::Int(x)) => {
-                        lanes.sources.push(Lane::Number(*x as f64));
-                        continue;
-                    }
-                    _ => return false,
+                    None => return false,
                 },
             };
             lanes.sources.push(Lane::Tensor(lanes.tensors.len()));

@@ -7,16 +7,26 @@ use crate::pointwise::{TileOp, TileStep, TileVal};
 pub(super) enum TileInput {
     /// An argument of the group.
     Arg(u32),
-    /// A piece of a chunk, numbered across all chunks.
+    /// A piece of a chunk, by its position in [`TileProgram::pieces`].
     Piece(u32),
 }
 
-/// A tensor argument that is split into views before the computation.
-#[derive(Clone, Copy, Debug)]
+/// Tensor arguments that are broadcast to one shape and split into views before the computation.
+#[derive(Clone, Debug)]
 pub(super) struct Chunk {
-    pub(super) arg: u32,
+    pub(super) args: Vec<u32>,
     pub(super) chunks: i64,
     pub(super) dim: i64,
+}
+
+/// A piece of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) chunk: u32,
+    /// The argument that is split.
+    pub(super) arg: u32,
+    /// The position among the pieces of the argument.
+    pub(super) number: u32,
 }
 
 /// An operand or destination of a step.
@@ -44,6 +54,8 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) struct TileProgram {
     pub(super) chunks: Vec<Chunk>,
+    /// The pieces of all chunks, of one chunk after the other, of one argument after the other.
+    pub(super) pieces: Vec<Piece>,
     pub(super) inputs: Vec<TileInput>,
     pub(super) constants: Vec<f64>,
     pub(super) steps: Vec<Step>,
@@ -85,7 +97,13 @@ impl TileProgram {
             let Slot::Output(at) = *slot else { return None };
             outputs.push(at);
         }
+        let pieces = chunks.iter().zip(0..).flat_map(|(chunk, at)| {
+            let piece =
+                move |arg| (0..chunk.chunks as u32).map(move |number| Piece { chunk: at, arg, number });
+            chunk.args.iter().copied().flat_map(piece)
+        });
         let mut program = TileProgram {
+            pieces: pieces.collect(),
             chunks,
             inputs,
             constants: Vec::new(),

@@ -1,7 +1,7 @@
 //! Helper operators of fusion groups: chunks, and sizes as lists.
 
 use super::current_node;
-use super::objects::list_of;
+use super::objects::{check_length, list_of};
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
 use flambeau_ir::attr::names;
@@ -89,12 +89,8 @@ fn split(cx: &mut KernelCx<'_>, tensor: &Tensor, chunks: i64, dim: i64) -> Kerne
         cx.ret(list_of(first, values.into_iter()));
         return Ok(());
     }
-    if pieces.len() as i64 != chunks {
-        return Err(KernelError::input(format!(
-            "expected {chunks} chunks but the tensor has {}",
-            pieces.len()
-        )));
-    }
+    // The node replaces a chunk and a `prim::ListUnpack`, so its error is that of the latter.
+    check_length(pieces.len(), usize::try_from(chunks).unwrap_or(usize::MAX))?;
     pieces.into_iter().for_each(|p| cx.ret(p));
     Ok(())
 }

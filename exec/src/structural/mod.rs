@@ -10,7 +10,7 @@ mod types;
 
 pub(crate) use autograd::{any_defined, sum_gradients};
 
-pub(crate) use types::{SymbolSizes, check_declared, fits_refined};
+pub(crate) use types::{GuardCheck, SymbolSizes, check_declared};
 pub use types::{fits_inputs, fits_tensor, is_refined};
 
 use crate::callees::Callees;

@@ -79,11 +79,17 @@ pub(super) fn list_construct(cx: &mut KernelCx<'_>) {
     cx.ret(value);
 }
 
-pub(super) fn list_unpack(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (wanted, found) = (cx.n_results(), cx.list(0)?.len());
+/// Checks the length of a list that is unpacked into `wanted` values.
+pub(super) fn check_length(found: usize, wanted: usize) -> KernelResult {
     if found != wanted {
         return Err(KernelError::input(format!("Expected {wanted} elements in a list but found {found}")));
     }
+    Ok(())
+}
+
+pub(super) fn list_unpack(cx: &mut KernelCx<'_>) -> KernelResult {
+    let (wanted, found) = (cx.n_results(), cx.list(0)?.len());
+    check_length(found, wanted)?;
     // Moves the elements out if this is the last reference to the list.
     if let IValue::List(list) = cx.take(0) {
         match list.into_items() {

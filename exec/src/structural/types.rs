@@ -4,11 +4,12 @@ use super::current_node;
 use crate::callees::Callees;
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
+use flambeau_analysis::guards::guarded_length;
 use flambeau_analysis::shape::TensorFact;
 use flambeau_ir::attr::names;
 use flambeau_ir::types::{Dim, TensorType, TypeKind, is_subtype};
 use flambeau_ir::value::IValue;
-use flambeau_ir::{Attr, Graph, Prim, Type};
+use flambeau_ir::{Attr, Graph, NodeId, Prim, Type};
 use flambeau_tensor::Tensor;
 
 /// Whether a tensor satisfies every property that a refined type states.
@@ -47,6 +48,33 @@ pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
         (_, TypeKind::Optional(inner)) => fits_refined(value, *inner),
         _ => value.fits(ty.erase_shapes()),
     }
+}
+
+/// What a `prim::Guard` or `prim::BailOut` states of its first operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GuardCheck {
+    /// The type of the result.
+    pub(crate) ty: Type,
+    /// The number of elements of a list.
+    pub(crate) length: Option<usize>,
+}
+
+impl GuardCheck {
+    /// Returns what a guard states.
+    pub(crate) fn of(graph: &Graph, guard: NodeId) -> GuardCheck {
+        let ty = graph.results(guard).next().map_or(Type::ANY, |v| graph.ty(v));
+        GuardCheck { ty, length: guarded_length(graph, guard) }
+    }
+
+    /// Whether a value is as stated. O(rank) for a tensor.
+    #[inline]
+    pub(crate) fn holds(&self, value: &IValue) -> bool {
+        fits_refined(value, self.ty) && self.length.is_none_or(|n| has_length(value, n))
+    }
+}
+
+fn has_length(value: &IValue, length: usize) -> bool {
+    matches!(value, IValue::List(list) if list.len() == length)
 }
 
 /// Whether a type states more of a tensor than `Tensor`. Element types of lists and dictionaries are ignored: their
@@ -203,10 +231,13 @@ pub(super) fn profile(cx: &mut KernelCx<'_>) -> KernelResult {
 }
 
 pub(super) fn guard(cx: &mut KernelCx<'_>) -> KernelResult {
-    let ty = cx.result_type(0);
-    if !fits_refined(cx.arg(0)?, ty) {
+    let (graph, node) = current_node(cx)?;
+    let check = GuardCheck::of(graph, node);
+    if !check.holds(cx.arg(0)?) {
+        let length = check.length.map_or_else(String::new, |n| format!(" and length {n}"));
         return Err(KernelError::misuse(format!(
-            "prim::Guard: the value does not have the profiled type {ty}"
+            "prim::Guard: the value does not have the profiled type {}{length}",
+            check.ty
         )));
     }
     let value = cx.take(0);

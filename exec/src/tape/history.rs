@@ -409,8 +409,8 @@ pub(super) fn clear_accumulated_grad(tensor: &Tensor) {
     drop(grad);
 }
 
-/// Returns the gradient edge of a view, whose elements have `positions` among those of its base: geometries in one memory,
-/// in which no elements of the base overlap; those of the tensors if `None`.
+/// Returns the gradient edge of a view. `positions` are geometries of the base and the view in one memory in which no elements of the
+/// base overlap; `None` stands for the geometries of the tensors.
 fn view_edge(base: Edge, view: &Tensor, positions: Option<&(Geometry, Geometry)>) -> Edge {
     let Some((of_base, of_view)) = positions else { return linear_edge(base, Geometry::of(view)) };
     let kind = NodeKind::Linear(LinearMap::view(of_base.clone(), of_view.clone()));

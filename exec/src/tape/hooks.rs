@@ -62,7 +62,8 @@ fn hooks(node: &Node) -> &Hooks {
 }
 
 /// Registers a hook on a tensor's gradient. Hooks of a tensor are called in the order of registration, once per walk that reaches
-/// the tensor, before the gradient is accumulated or returned. A hook that owns its tensor keeps both until it is removed.
+/// the tensor, before the gradient is accumulated or returned. A hook that owns its tensor forms a reference cycle: both live until
+/// the hook is removed.
 ///
 /// # Errors
 /// Returns an input error if the tensor does not require a gradient.

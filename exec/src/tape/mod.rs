@@ -18,8 +18,8 @@
 //! Invariants:
 //! - A node's id is greater than the ids of all nodes it depends on, so descending ids are a topological order.
 //! - A node never owns a tensor that has a node: saved tensors are aliases without history, and accumulated gradients
-//!   belong to the leaf tensor. Bases of views are not views. So there are no reference cycles, and dropping a result
-//!   frees its history (without recursion).
+//!   belong to the leaf tensor. Bases of views are not views. So there are no reference cycles, except those that a hook closes
+//!   which owns its tensor (`hooks.rs`), and dropping a result frees its history (without recursion).
 
 mod backward;
 mod graph;

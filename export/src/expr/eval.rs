@@ -1,7 +1,9 @@
 //! Exact evaluation of expressions.
 //!
 //! Integers and fractions are computed exactly with checked 64-bit arithmetic; a result that does not fit is an error.
-//! Floats follow Python. Infinities stand for unknown bounds and cannot be evaluated as integers.
+//! Arithmetic on floats follows Python, with two exceptions: a power for which Python raises or returns a complex number is an
+//! infinity or NaN, and `RoundDecimal` rounds the scaled binary number, not the decimal one. Infinities stand for unknown bounds and
+//! cannot be evaluated as integers.
 
 use super::func::Func;
 use super::parse::gcd;
@@ -14,7 +16,7 @@ use std::cmp::Ordering;
 pub enum Number {
     /// An integer.
     Int(i64),
-    /// A fraction in lowest terms with a denominator greater than 1, which occurs in intermediate results.
+    /// A fraction in lowest terms with a denominator greater than 1.
     Ratio(i64, i64),
     /// A float.
     Float(f64),

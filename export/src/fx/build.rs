@@ -10,7 +10,8 @@ use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Operators, Target, Val};
 use crate::error::quoted;
 use crate::json::Res;
 use crate::model::{
-    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeModel, Signature, Sym, Texts,
+    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeMetadata, NodeModel, Signature,
+    Sym,
 };
 use crate::{ExportCode, ExportError};
 
@@ -81,7 +82,13 @@ struct Builder<'m, 'r> {
 }
 
 impl<'m, 'r> Builder<'m, 'r> {
-    fn push(&mut self, op: FxOp, candidate: &str, target: &'m str, metadata: Option<&'m Texts>) -> NodeIndex {
+    fn push(
+        &mut self,
+        op: FxOp,
+        candidate: &str,
+        target: &'m str,
+        metadata: Option<&'m NodeMetadata>,
+    ) -> NodeIndex {
         let name = self.names.as_mut().map_or_else(String::new, |names| names.create(candidate));
         let index = self.graph.nodes.len() as NodeIndex;
         let (args, kwargs) = (Vec::new(), Vec::new());

@@ -15,15 +15,15 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::model::{Argument, GraphModel, NodeModel, SymBool, SymFloat, SymInt, TensorMeta, Texts};
+use crate::model::{Argument, GraphModel, NodeMetadata, NodeModel, SymBool, SymFloat, SymInt, TensorMeta};
 
 /// The node of the file from which a node of the graph was made.
 #[derive(Clone, Debug)]
 pub struct NodeOrigin {
     /// Its target: `torch.ops.aten.add.Tensor`.
     pub target: String,
-    /// Its texts by kind.
-    pub texts: Texts,
+    /// Its metadata by key.
+    pub metadata: NodeMetadata,
 }
 
 /// The metadata of a value: what PyTorch calls `val`.
@@ -106,8 +106,10 @@ impl Metadata {
         while let Some(node) = next.filter(|&node| node != end) {
             if self.nodes.get(node) == 0 {
                 if row == 0 {
-                    self.origins
-                        .push(NodeOrigin { target: origin.target.clone(), texts: origin.metadata.clone() });
+                    self.origins.push(NodeOrigin {
+                        target: origin.target.clone(),
+                        metadata: origin.metadata.clone(),
+                    });
                     row = self.origins.len() as u32;
                 }
                 self.nodes.set(node, row);
@@ -137,7 +139,7 @@ fn innermost_module(stack: &str) -> Option<&str> {
     (!path.is_empty()).then_some(path)
 }
 
-/// Returns the address of the texts of a node, which nodes with equal texts share.
+/// Returns the address of the metadata of a node. Nodes whose metadata were made together share it.
 fn address(node: &NodeModel) -> usize {
     Arc::as_ptr(&node.metadata) as usize
 }
@@ -146,7 +148,7 @@ fn address(node: &NodeModel) -> usize {
 #[derive(Clone, Debug, Default)]
 struct Traces {
     source: Option<Arc<Source>>,
-    /// By address of the texts in the model, which outlives the lowering.
+    /// By address of the metadata in the model, which outlives the lowering.
     ranges: HashMap<usize, Range<u32>, FxBuildHasher>,
 }
 

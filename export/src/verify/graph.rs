@@ -54,6 +54,10 @@ const TORCH: &[&str] = &[
     "torch._functorch.predispatch.",
 ];
 
+/// The first character of the target of a node that calls an operator of an extension (`torch._export.serde`'s `register_extension`):
+/// `#NAMESPACE:NAME`. Only the extension knows its operators, so they are not checked.
+const EXTENSION_MARK: char = '#';
+
 /// The kinds of metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -102,9 +106,12 @@ impl<'p> Check<'p> {
             Target::Function(path) => {
                 let known = PYTHON.contains(&path)
                     || TORCH.iter().any(|prefix| path.starts_with(prefix))
-                    || path.starts_with('#');
+                    || path.starts_with(EXTENSION_MARK);
                 if !known {
-                    let message = format!("{} is not an operator", quoted(path));
+                    let message = format!(
+                        "{} is neither an operator nor a function that a node may call",
+                        quoted(path)
+                    );
                     self.at_target(ExportCode::NotOperator, node, (field, n), message);
                 }
             }

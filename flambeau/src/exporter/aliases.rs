@@ -33,11 +33,13 @@ pub(super) struct ViewOf {
 /// The views of a program.
 #[derive(Default)]
 pub(super) struct Aliases {
+    /// The origins of views, by identity.
     views: HashMap<usize, ViewOf, FxBuildHasher>,
     /// Identities of tensors by the address of their storage.
     sharing: HashMap<usize, Vec<usize>, FxBuildHasher>,
-    /// The input of a storage, and the storages that have several inputs.
+    /// Identities of the first input over each storage, by the address of the storage.
     inputs: HashMap<usize, usize, FxBuildHasher>,
+    /// Addresses of the storages for which [`Aliases::is_ambiguous`] holds.
     ambiguous: HashSet<usize, FxBuildHasher>,
     /// Identities of the roots that were written.
     written: HashSet<usize, FxBuildHasher>,
@@ -63,7 +65,8 @@ impl Aliases {
         self.inputs.contains_key(&tensor.storage().address())
     }
 
-    /// Returns whether several inputs have the storage, none of which is a view of another.
+    /// Returns whether the program may have several tensors over the storage of which none is recorded as a view of another:
+    /// several inputs, or tensors that may share memory in another call.
     pub(super) fn is_ambiguous(&self, tensor: &Tensor) -> bool {
         self.ambiguous.contains(&tensor.storage().address())
     }
@@ -90,7 +93,7 @@ impl Aliases {
         }
     }
 
-    /// Makes `new` the tensor that `old` was.
+    /// Gives the origin of `old` to `new`, which takes its place.
     pub(super) fn replace(&mut self, old: &Tensor, new: &Tensor) {
         if let Some(view) = self.views.remove(&old.id()) {
             self.views.insert(new.id(), view);

@@ -12,7 +12,7 @@ use super::symbolic::{Computed, Symbolic, operand};
 use super::{Res, copied, refused};
 use flambeau_exec::{EvalLimits, Host, KernelError, eval_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, NamedArgument, TensorMeta, Texts};
+use flambeau_export::model::{Argument, NamedArgument, NodeMetadata, TensorMeta};
 use flambeau_ir::attr::names;
 use flambeau_ir::{BlockId, Graph, IValue, NodeId, Prim, ValueId};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -81,7 +81,13 @@ impl Recorder {
             self.scope().names.insert(result.id(), before);
         }
         let output = vec![Argument::Tensor(name.clone())];
-        self.scope().builder.node(Some(name.clone()), &target_of(&schema), inputs, output, Texts::default());
+        self.scope().builder.node(
+            Some(name.clone()),
+            &target_of(&schema),
+            inputs,
+            output,
+            NodeMetadata::default(),
+        );
         Ok(name)
     }
 
@@ -137,12 +143,17 @@ impl Recorder {
         let id = self.registry().lookup(op).ok_or_else(|| refused(format!("`{op}` is not registered")))?;
         let target = target_of(self.registry().schema(id));
         let inputs = vec![operand("self", arg), operand("assert_msg", message)];
-        self.scope().builder.node(None, &target, inputs, Vec::new(), Texts::default());
+        self.scope().builder.node(None, &target, inputs, Vec::new(), NodeMetadata::default());
         Ok(())
     }
 
     /// Records the branch and returns its results, which are those of the block that the example takes.
-    pub(super) fn cond(&mut self, condition: &Symbolic, mut sides: [Side; 2], texts: Texts) -> Res<Results> {
+    pub(super) fn cond(
+        &mut self,
+        condition: &Symbolic,
+        mut sides: [Side; 2],
+        metadata: NodeMetadata,
+    ) -> Res<Results> {
         let taken = usize::from(condition.value.as_bool() != Some(true));
         let mut joined = Vec::new();
         let count = sides[0].leaves.len();
@@ -150,18 +161,18 @@ impl Recorder {
         for i in 0..count {
             let (a, b) = Leaves::aligned(&sides[0].leaves[i], &sides[1].leaves[i], PLACE)?;
             let mut own = if taken == 0 { a.clone() } else { b.clone() };
-            let mut places = Vec::with_capacity(own.items.len());
+            let mut positions = Vec::with_capacity(own.items.len());
             for (leaf, pair) in own.items.iter_mut().zip(a.items.iter().zip(&b.items)) {
                 if pair.0.is_same(pair.1) {
-                    places.push(None);
+                    positions.push(None);
                     continue;
                 }
                 let first = if taken == 0 { pair } else { (pair.1, pair.0) };
                 *leaf = first.0.joined(first.1, PLACE)?.clone();
-                places.push(Some(joined.len()));
+                positions.push(Some(joined.len()));
                 joined.push(self.join(pair.into(), leaf, &mut sides)?);
             }
-            leaves.push((own, places));
+            leaves.push((own, positions));
         }
         let written = self.join_written(taken, &mut sides, &mut joined)?;
         let registry = self.registry().clone();
@@ -173,11 +184,11 @@ impl Recorder {
         }
         if !joined.is_empty() || sides.iter().any(|side| !side.scope.builder.graph.nodes.is_empty()) {
             let tensors: Vec<Tensor> = joined.iter().map(|result| result.tensor.clone()).collect();
-            self.cond_node(condition, sides.map(|side| side.scope), &tensors, texts)?;
+            self.cond_node(condition, sides.map(|side| side.scope), &tensors, metadata)?;
         }
         let mut results = Results { written, ..Results::default() };
-        for (own, places) in leaves {
-            let tensors = places.into_iter().map(|place| place.map(|place| joined[place].tensor.clone()));
+        for (own, positions) in leaves {
+            let tensors = positions.into_iter().map(|at| at.map(|at| joined[at].tensor.clone()));
             let result = self.rebuilt(&own, &tensors.collect::<Vec<_>>())?;
             results.push(result);
         }
@@ -240,7 +251,7 @@ impl Recorder {
         condition: &Symbolic,
         scopes: [Scope; 2],
         results: &[Tensor],
-        texts: Texts,
+        metadata: NodeMetadata,
     ) -> Res<()> {
         let pred = self.condition(condition)?;
         let [mut yes, mut no] = scopes;
@@ -253,7 +264,7 @@ impl Recorder {
         let graphs = graphs.map(|(name, scope)| subgraph(name, scope));
         let [yes, no] = graphs;
         let args = vec![pred, yes, no, list];
-        self.higher_order("cond", args, results, texts)
+        self.higher_order("cond", args, results, metadata)
     }
 
     /// Returns the operands of a node: the tensors that its subgraphs capture, each once, with their metadata.
@@ -280,7 +291,7 @@ impl Recorder {
         operator: &str,
         args: Vec<Argument>,
         results: &[Tensor],
-        texts: Texts,
+        metadata: NodeMetadata,
     ) -> Res<()> {
         let inputs = args.into_iter().map(|arg| operand("", arg)).collect();
         let name = self.scope().builder.node_name(operator);
@@ -298,7 +309,7 @@ impl Recorder {
         };
         let builder = &mut self.scope().builder;
         let target = format!("torch.ops.higher_order.{operator}");
-        builder.node(Some(name), &target, inputs, outputs, texts);
+        builder.node(Some(name), &target, inputs, outputs, metadata);
         if let Some(node) = builder.graph.nodes.last_mut() {
             node.is_hop_single_tensor_return = Some(false);
         }

@@ -6,8 +6,8 @@
 use super::branch::{Side, attribute_name, raised};
 use super::classes::{OpClass, READS_ANY, SizeQuery, class_of};
 use super::functional::short;
-use super::places::Places;
 use super::record::Recorder;
+use super::source_lines::SourceLines;
 use super::symbolic::Symbolic;
 use super::table::DecompositionTable;
 use super::while_loop::{LoopEntry, Number, WhileLoop};
@@ -15,7 +15,7 @@ use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, Map, NamedArgument, Texts};
+use flambeau_export::model::{Argument, Map, NamedArgument, NodeMetadata};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
@@ -82,19 +82,20 @@ pub(super) struct Tracer<'w> {
     /// The modules whose calls are active: path and class.
     modules: Vec<(String, String)>,
     classes: HashMap<OpId, OpClass, FxBuildHasher>,
-    places: Places,
+    source_lines: SourceLines,
     /// The table of decompositions. With one, writes are made functional.
     pub(super) table: Option<&'w DecompositionTable>,
-    /// Operators whose decompositions run now, which are not decomposed again, and the number of active functions.
+    /// The operators whose decompositions are active. A call of one of them inside is not decomposed again.
     pub(super) active: Vec<OpId>,
+    /// The number of active functions of the table.
     pub(super) nesting: usize,
-    /// The metadata of nodes (`stack_trace`, `nn_module_stack`), if it is not that of the run.
-    pub(super) given_texts: Option<Texts>,
+    /// The metadata of new nodes (`stack_trace`, `nn_module_stack`) if it does not come from the active frames.
+    pub(super) given_metadata: Option<NodeMetadata>,
     /// The result of the run, if it is a symbolic number.
     pub(super) result_symbol: Option<Symbolic>,
 }
 
-/// Maximum number of active calls in the text of a node, the innermost ones.
+/// Maximum number of active calls in the `stack_trace` of a node, the innermost ones.
 const MAX_FRAMES: usize = 16;
 
 impl<'w> Tracer<'w> {
@@ -111,11 +112,11 @@ impl<'w> Tracer<'w> {
             frames: Vec::new(),
             modules: Vec::new(),
             classes: HashMap::default(),
-            places: Places::default(),
+            source_lines: SourceLines::default(),
             table,
             active: Vec::new(),
             nesting: 0,
-            given_texts: None,
+            given_metadata: None,
             result_symbol: None,
         }
     }
@@ -340,9 +341,10 @@ impl<'w> Tracer<'w> {
             let tensor = tensor.clone();
             return self.sizes(graph, node, asked, &tensor, args, &symbols);
         }
-        let moves =
+        // An operator on type variables moves elements between containers without reading them, so symbols move with them.
+        let is_generic =
             schema.args.iter().any(|arg| arg.ty.has_vars()) && !READS_ANY.contains(&schema.name.as_str());
-        if symbols.iter().any(Option::is_some) && !moves {
+        if symbols.iter().any(Option::is_some) && !is_generic {
             return self.number(graph, node, op, schema, args, &symbols);
         }
         for (value, arg) in args.iter().zip(&schema.args) {
@@ -354,7 +356,7 @@ impl<'w> Tracer<'w> {
         if symbols.iter().any(Option::is_some)
             || args.iter().any(|value| self.recorder.symbols_of(value).is_some())
         {
-            return match moves {
+            return match is_generic {
                 true => self.moved(graph, node, schema, args, &symbols),
                 false => Err(needs_value(&schema.full_name())),
             };
@@ -431,16 +433,16 @@ impl<'w> Tracer<'w> {
         inputs: Vec<NamedArgument>,
         outputs: Vec<Argument>,
     ) {
-        let texts = self.texts();
-        self.recorder.scope().builder.node(name, &target_of(schema), inputs, outputs, texts);
+        let metadata = self.metadata();
+        self.recorder.scope().builder.node(name, &target_of(schema), inputs, outputs, metadata);
     }
 
-    /// Returns the texts of a node: the active calls with their source lines, and the active modules.
-    pub(super) fn texts(&mut self) -> Texts {
-        if let Some(texts) = &self.given_texts {
-            return texts.clone();
+    /// Returns the metadata of a node: the active calls with their source lines, and the active modules.
+    pub(super) fn metadata(&mut self) -> NodeMetadata {
+        if let Some(metadata) = &self.given_metadata {
+            return metadata.clone();
         }
-        let mut texts = Map::default();
+        let mut metadata = Map::default();
         let mut trace = ExecError::of(&KernelError::internal(""));
         for frame in self.frames.iter().rev().take(MAX_FRAMES) {
             if let Some(at) = frame.at {
@@ -451,10 +453,10 @@ impl<'w> Tracer<'w> {
         for entry in &trace.trace {
             let Some(range) = &entry.range else { continue };
             let function = entry.function.as_str().rsplit('.').next().unwrap_or_default();
-            stack.push_str(&self.places.of(range).entry(function));
+            stack.push_str(&self.source_lines.of(range).entry(function));
         }
         if !stack.is_empty() {
-            texts.insert("stack_trace".to_owned(), stack);
+            metadata.insert("stack_trace".to_owned(), stack);
         }
         if !self.modules.is_empty() {
             let entries = self.modules.iter().map(|(path, class)| {
@@ -462,9 +464,9 @@ impl<'w> Tracer<'w> {
                     if path.is_empty() { String::new() } else { format!("_{}", path.replace('.', "_")) };
                 format!("L__self__{key},{path},{class}")
             });
-            texts.insert("nn_module_stack".to_owned(), entries.collect::<Vec<_>>().join(";"));
+            metadata.insert("nn_module_stack".to_owned(), entries.collect::<Vec<_>>().join(";"));
         }
-        Arc::new(texts)
+        Arc::new(metadata)
     }
 
     fn varies(&self, value: &IValue) -> bool {
@@ -540,7 +542,7 @@ impl<'w> Tracer<'w> {
                 let carried = args.split_off(2);
                 let own = symbols.get(2..).unwrap_or(&[]);
                 let symbol_at = |i: usize| symbols.get(i).cloned().flatten();
-                let condition = self.known_condition(symbol_at(1));
+                let condition = self.varying_condition(symbol_at(1));
                 if symbol_at(0).is_none() && condition.is_none() {
                     return self.iterate(graph, node, 0, (max, cond), carried, own);
                 }
@@ -609,8 +611,9 @@ impl<'w> Tracer<'w> {
         Ok(())
     }
 
-    /// Returns the symbol of a loop's condition; `None` if its value is the same in every call.
-    fn known_condition(&mut self, condition: Option<Symbolic>) -> Option<Symbolic> {
+    /// Returns the symbol of a loop's condition if the condition may vary between calls; `None` if its value is the same in
+    /// every call.
+    fn varying_condition(&mut self, condition: Option<Symbolic>) -> Option<Symbolic> {
         condition.filter(|symbol| !self.recorder.is_static(symbol))
     }
 
@@ -647,7 +650,7 @@ impl<'w> Tracer<'w> {
             Kind::Once(node) => self.set(&graph, node, outputs, &symbols)?,
             Kind::Loop { node, trip, max } => {
                 self.top().at = Some(node);
-                let condition = self.known_condition(symbols.remove(0));
+                let condition = self.varying_condition(symbols.remove(0));
                 let cond = truth(&outputs.remove(0))?;
                 if condition.is_none() {
                     return self
@@ -672,8 +675,8 @@ impl<'w> Tracer<'w> {
                         self.open(&graph, graph.block(node, 1), Vec::new(), &[], kind);
                     }
                     Some(first) => {
-                        let texts = self.texts();
-                        let results = self.recorder.cond(&condition, [*first, side], texts)?;
+                        let metadata = self.metadata();
+                        let results = self.recorder.cond(&condition, [*first, side], metadata)?;
                         for (root, content) in &results.written {
                             self.assign("cond", root, content)?;
                         }

@@ -23,7 +23,7 @@ use super::symbolic::{Symbolic, operand};
 use super::tracer::{Kind, Tracer};
 use super::{Res, copied, refused};
 use flambeau_exec::KernelError;
-use flambeau_export::model::{Argument, TensorMeta, Texts};
+use flambeau_export::model::{Argument, NodeMetadata, TensorMeta};
 use flambeau_ir::{Graph, IValue, NodeId};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
@@ -265,9 +265,9 @@ impl Tracer<'_> {
             root.copy_(before).map_err(KernelError::from)?;
             written.push((root.clone(), content));
         }
-        let texts = self.texts();
+        let metadata = self.metadata();
         let body = state.body.take().ok_or_else(|| KernelError::internal("a loop without a body"))?;
-        let mut results = self.recorder.while_node(&state, body, values, &written, texts)?;
+        let mut results = self.recorder.while_node(&state, body, values, &written, metadata)?;
         for (root, content) in std::mem::take(&mut results.written) {
             self.assign("while_loop", &root, &content)?;
         }
@@ -374,7 +374,7 @@ impl Recorder {
         body: Body,
         values: &[IValue],
         written: &[(Tensor, Tensor)],
-        texts: Texts,
+        metadata: NodeMetadata,
     ) -> Res<Results> {
         let Body { mut scope, mut outputs, next, mut inputs } = body;
         // The tensors that enter the loop, and the results.
@@ -455,7 +455,7 @@ impl Recorder {
             carried,
             self.operand_list(&captured)?,
         ];
-        self.higher_order("while_loop", args, &tensors, texts)?;
+        self.higher_order("while_loop", args, &tensors, metadata)?;
         let mut results = Results { written: written.to_vec(), ..Results::default() };
         for (leaves, own) in all.iter().zip(&places) {
             let result = self.rebuilt(leaves, own)?;

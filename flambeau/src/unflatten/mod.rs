@@ -78,7 +78,7 @@ impl ExportedProgram {
             tree.module(path).map(|_| ()).ok_or_else(wrong)
         };
         for node in graph.nodes(graph.root()) {
-            let text = self.metadata().origin(node).and_then(|origin| origin.texts.get("nn_module_stack"));
+            let text = self.metadata().origin(node).and_then(|origin| origin.metadata.get("nn_module_stack"));
             let Some(text) = text else { continue };
             for frame in stacks.get(text).iter().flat_map(|stack| stack.iter()) {
                 if classes.declare(&frame.path, &frame.class) {
@@ -297,7 +297,7 @@ impl<'p> Methods<'p> {
                 return Some([].into());
             }
             let origin = program.metadata().origin(node)?;
-            stacks.get(origin.texts.get("nn_module_stack")?)
+            stacks.get(origin.metadata.get("nn_module_stack")?)
         };
         // Constants and reads of attributes are made where they are used.
         let is_free = |node| {

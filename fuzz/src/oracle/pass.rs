@@ -126,7 +126,7 @@ impl Oracle for PassEquivalence {
             Err(why) => return CheckOutcome::Failed(why),
         };
         // Passes that lower tuples at the interface of the program change its signature.
-        let flat = tuples_at_border(&graph) != tuples_at_border(&case.graph);
+        let flat = tuples_in_signature(&graph) != tuples_in_signature(&case.graph);
         let got = match flat {
             true => flattened(observe::by_reference(&graph, &flat_inputs(case))),
             false => observe::by_reference(&graph, case),
@@ -143,12 +143,13 @@ impl Oracle for PassEquivalence {
         {
             return CheckOutcome::Rejected("the pass removes the error, as PyTorch's does");
         }
-        // Lowering gives an error for operations that the kernels here do not support, where the original program would
-        // be wrong; and a program that one of them ends may run without the view that the kernel does not support.
+        // Either program may end in `Unsupported` where the other does not: lowering refuses operations that the kernels do
+        // not support, and a pass may remove the view that a kernel does not support.
         if [&want, &got].iter().any(|seen| seen.end.as_ref().is_err_and(|e| e.fault == Fault::Unsupported)) {
             return CheckOutcome::Rejected("an operator is not supported");
         }
-        // Where a task fails, the run may succeed.
+        // A run can succeed although a forked task failed, so runs without an error are compared with the allowed
+        // observations too.
         if want.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
             let as_seen = |seen| if flat { flattened(seen) } else { seen };
             let allowed = allowed_observations(case);
@@ -156,12 +157,12 @@ impl Oracle for PassEquivalence {
                 return CheckOutcome::Rejected("an operator is not supported");
             }
             let seen = allowed.observations;
-            // Without its errors the program may have no end.
-            let has_no_end = seen.iter().any(Observation::reached_limit);
+            // Without the removed error the program may not terminate within the limits.
+            let reaches_limit = seen.iter().any(Observation::reached_limit);
             if seen.into_iter().any(|seen| self.compare(&as_seen(seen), &got).is_ok()) {
                 return CheckOutcome::Changed;
             }
-            if has_no_end {
+            if reaches_limit {
                 return CheckOutcome::Rejected("a limit ends the run");
             }
         }
@@ -174,7 +175,7 @@ impl Oracle for PassEquivalence {
 
 /// Returns, for each input and result of a program, whether it is a tuple. A lowered tuple of one element is visible
 /// here, although the number of inputs does not change.
-fn tuples_at_border(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
+fn tuples_in_signature(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     let is_tuple = |v| matches!(graph.ty(v).kind(), TypeKind::Tuple(_));
     (graph.inputs().map(is_tuple).collect(), graph.outputs().map(is_tuple).collect())
 }

@@ -3,7 +3,7 @@
 #![no_main]
 
 use flambeau_fuzz::selftest;
-use flambeau_fuzz::{OperatorPool, Oracle, Outcome};
+use flambeau_fuzz::{CheckOutcome, OperatorPool, Oracle};
 use std::sync::OnceLock;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
@@ -17,7 +17,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     // The bytes select the oracle as well: checking all of them on every input would slow the search down.
     let oracle = &oracles[data.first().map_or(0, |&b| usize::from(b)) % oracles.len()];
     let case = operators.case(data);
-    if let Outcome::Failed(why) = oracle.check(&case) {
+    if let CheckOutcome::Failed(why) = oracle.check(&case) {
         panic!("{}: {why}\n{}", oracle.name(), case.to_text());
     }
 });

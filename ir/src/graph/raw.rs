@@ -109,7 +109,7 @@ impl Graph {
             self.nodes.remove(node);
             return;
         }
-        // Collect the nest in preorder. Then clear the operands of all nodes, so that no value has uses left; then free
+        // Collect the nest breadth-first. Then clear the operands of all nodes, so that no value has uses left; then free
         // results and rows.
         let mut nodes = vec![node];
         let mut blocks = Vec::new();

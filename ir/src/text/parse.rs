@@ -183,8 +183,8 @@ fn estimate(text: &str) -> (usize, usize) {
     (nodes, count(b'%').min(most).saturating_sub(nodes))
 }
 
-/// A result, which the text has before its operator.
-struct Result_<'t> {
+/// A value's name with its type, as in `%a : Tensor`.
+struct TypedName<'t> {
     name: &'t str,
     at: usize,
     ty: Type,
@@ -321,17 +321,17 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn typed_name(&mut self, c: &mut Cursor<'t>) -> Read<Result_<'t>> {
+    fn typed_name(&mut self, c: &mut Cursor<'t>) -> Read<TypedName<'t>> {
         c.skip();
         let at = c.at;
         let name = c.value_name()?;
         let ty = if c.eat(b':') { read_type(c)? } else { Type::TENSOR };
-        Ok(Result_ { name, at, ty })
+        Ok(TypedName { name, at, ty })
     }
 
     fn node(&mut self, c: &mut Cursor<'t>, block: BlockId, resolver: &mut TextResolver<'_>) -> Read<NodeId> {
         let start = c.at;
-        let mut results: SmallVec<[Result_<'t>; 4]> = SmallVec::new();
+        let mut results: SmallVec<[TypedName<'t>; 4]> = SmallVec::new();
         if c.peek() == b'%' {
             loop {
                 let r = self.typed_name(c)?;
@@ -438,7 +438,7 @@ impl<'t> Reader<'t> {
         number(name).map(|n| n as usize).filter(|&n| n <= self.text_len)
     }
 
-    fn define(&mut self, c: &Cursor<'t>, r: &Result_<'t>, value: ValueId) -> Read<()> {
+    fn define(&mut self, c: &Cursor<'t>, r: &TypedName<'t>, value: ValueId) -> Read<()> {
         let taken = match self.index(r.name) {
             Some(n) => {
                 if n >= self.numbered.len() {

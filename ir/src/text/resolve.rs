@@ -33,6 +33,7 @@ pub(super) struct TextResolver<'r> {
     groups: Vec<Group<'r>>,
 }
 
+/// Maximum number of cached results per group.
 const MEMO: usize = 8;
 
 impl<'r> TextResolver<'r> {
@@ -103,7 +104,7 @@ fn is_number(ty: Type) -> bool {
     matches!(ty.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex)
 }
 
-/// Splits a name such as `prim::FusionGroup_3`.
+/// Returns what a name such as `prim::FusionGroup_3` denotes; `None` for names of another form.
 fn listed(text: &str) -> Option<OpName> {
     let (base, digits) = text.rsplit_once('_')?;
     let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;

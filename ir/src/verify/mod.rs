@@ -1,13 +1,13 @@
 //! The verifier: checks the invariants of a graph in phases and collects the violations of each phase.
 //!
-//! The phases are **handles** (use lists, order keys, links), **structure** (`prim::Param` and `prim::Return`, blocks
+//! The phases are **links** (use lists, order keys), **structure** (`prim::Param` and `prim::Return`, blocks
 //! per operator, arity), **dominance** (the definition of every operand dominates its use), **types** (blocks, loops
 //! and structural operators agree on types), **schemas** (operands match their operator's schema). Later phases rely on
-//! handles and structure: violations in one of these two end the verification, so the later ones are reported only after
+//! links and structure: violations in one of these two end the verification, so the later ones are reported only after
 //! a repair. A graph that passes is [`Verified`]; code emission accepts nothing else.
 
 mod dominance;
-mod handles;
+mod links;
 mod report;
 mod schemas;
 mod structure;
@@ -87,7 +87,7 @@ pub fn verify(graph: &Graph) -> Result<(), VerifyErrors> {
 /// Returns the violations found, up to a limit.
 pub fn verify_with(graph: &Graph, classes: &dyn ClassEnv) -> Result<(), VerifyErrors> {
     let mut findings = Findings { errors: Vec::new() };
-    handles::check(graph, &mut findings);
+    links::check(graph, &mut findings);
     if findings.errors.is_empty() {
         structure::check(graph, &mut findings);
     }

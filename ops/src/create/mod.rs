@@ -587,19 +587,19 @@ fn writes() -> Vec<OpDef> {
     let rows: [(&str, &'static str, fn(&KernelCx<'_>, &Tensor) -> Result<(), KernelError>); 5] = [
         (
             "aten::copy_.Tensor",
-            "In place: the elements of another tensor, broadcast and converted.",
+            "Replaces all elements by those of another tensor, broadcast and converted.",
             write_tensor,
         ),
-        ("aten::copy_.int", "In place: all elements equal to a number.", write_number),
-        ("aten::copy_.float", "In place: all elements equal to a number.", write_number),
+        ("aten::copy_.int", "Sets all elements to a number.", write_number),
+        ("aten::copy_.float", "Sets all elements to a number.", write_number),
         (
             "aten::_no_grad_fill_",
-            "In place: all elements equal to a number, not recorded for differentiation.",
+            "Sets all elements to a number; the write is not recorded for differentiation.",
             write_number,
         ),
         (
             "aten::_no_grad_zero_",
-            "In place: all elements 0, not recorded for differentiation.",
+            "Sets all elements to 0; the write is not recorded for differentiation.",
             |_, target| Ok(target.fill_(Scalar::Int(0))?),
         ),
     ];

@@ -1,4 +1,4 @@
-# Operators that PyTorch composes of others for every use, and further rows of its table of core ATen; the rest is in
+# Decompositions of CompositeImplicitAutograd operators, and further operators of `core_aten_decompositions()`; the others are in
 # `core_aten.py`, whose helpers these functions call.
 
 # Views and copies.
@@ -188,19 +188,19 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: Optional[int]) -> Tensor:
         return torch.gather(self.reshape([_product(self.size())]), 0, indices.reshape([_product(indices.size())]))
     rank = self.dim()
     at = dim % rank
-    own, places = self.size(), indices.size()
-    common = _common(own, places)
+    own, index_sizes = self.size(), indices.size()
+    common = _common(own, index_sizes)
     to = [own[i] if i == at else common[i] for i in range(rank)]
-    index = [places[i] if i == at else common[i] for i in range(rank)]
+    index = [index_sizes[i] if i == at else common[i] for i in range(rank)]
     return torch.gather(self.expand(to), at, indices.expand(index))
 
 # replaces aten::index_fill.int_Tensor
 def index_fill_tensor(self: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
     if self.dim() == 0:
         return torch.index_fill(self.unsqueeze(0), 0, index, value).squeeze(0)
-    places: List[Optional[Tensor]] = [None for i in range(dim % self.dim())]
-    places.append(index)
-    return torch.index_put(self, places, value.to(self.dtype))
+    indices: List[Optional[Tensor]] = [None for i in range(dim % self.dim())]
+    indices.append(index)
+    return torch.index_put(self, indices, value.to(self.dtype))
 
 # replaces aten::_unsafe_index.Tensor
 def _unsafe_index(self: Tensor, indices: List[Optional[Tensor]]) -> Tensor:
@@ -334,7 +334,9 @@ def isclose(self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bo
 
 # replaces aten::isin.Tensor_Tensor
 def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
-    # For many elements to test, all comparisons would be large; PyTorch has the same bound.
+    # The tensor of all comparisons has `elements.numel() * test_elements.numel()` elements. Above PyTorch's bound on
+    # `test_elements` the operator stays. This comparison of sizes is an exception to the rule at the head of `core_aten.py`: PyTorch's
+    # decomposition makes it too, so the exported program is specialized to one side in both.
     if test_elements.numel() >= 10.0 * elements.numel() ** 0.145:
         return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
     tests = test_elements.reshape([_product(test_elements.size())])
@@ -498,7 +500,7 @@ def hinge_embedding_loss(self: Tensor, target: Tensor, margin: float, reduction:
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float, reduction: int) -> Tensor:
     dim = target.dim()
     product = torch.sum(input1 * input2, [dim], False)
-    # As PyTorch: a number that keeps the roots of sums of squares from 0.
+    # The number that PyTorch adds to both sums of squares, so that the cosine of a zero vector is not a division by zero.
     a = torch.sum(input1 * input1, [dim], False) + 1e-12
     b = torch.sum(input2 * input2, [dim], False) + 1e-12
     cosine = product / torch.sqrt(a * b)
@@ -555,13 +557,13 @@ def _interpolated(x: Tensor, dim: int, size: int, align_corners: bool, scale: Op
     dtype = torch.float64 if x.dtype == torch.float64 else torch.float32
     index = torch.arange(0, size, 1, dtype=dtype, device=x.device)
     if align_corners:
-        places = index * ((length - 1) / (size - 1)) if size != 1 else index * 0
+        positions = index * ((length - 1) / (size - 1)) if size != 1 else index * 0
     else:
         ratio = length / size if scale is None else 1.0 / scale
-        places = torch.clamp((index + 0.5) * ratio - 0.5, 0, None)
-    low = torch.clamp(torch._to_copy(places, dtype=torch.int64), None, length - 1)
+        positions = torch.clamp((index + 0.5) * ratio - 0.5, 0, None)
+    low = torch.clamp(torch._to_copy(positions, dtype=torch.int64), None, length - 1)
     high = torch.clamp(low + 1, None, length - 1)
-    weight = torch._to_copy(torch.clamp(places - low, 0, 1), dtype=x.dtype)
+    weight = torch._to_copy(torch.clamp(positions - low, 0, 1), dtype=x.dtype)
     weight = weight.view([size] + [1 for i in range(x.dim() - 1 - dim)])
     first, second = torch.index_select(x, dim, low), torch.index_select(x, dim, high)
     return first + (second - first) * weight
@@ -603,7 +605,7 @@ def upsample_trilinear3d_vec(input: Tensor, output_size: Optional[List[int]], al
     scales = [_scale(scale_factors, 0), _scale(scale_factors, 1), _scale(scale_factors, 2)]
     return _resampled(input, sizes, align_corners, scales)
 
-# Further rows.
+# Further operators of `core_aten_decompositions()`.
 
 # replaces aten::sgn
 def sgn(self: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 # `# replaces` names the operators that a function computes; it takes all of their operands by position. An operator that the
 # function of the same operator calls is not replaced again. `# views` and `# copies` are the functions for an operator whose
 # result is a view or a copy, depending on strides. Functions run on examples whose sizes may be symbolic: they must not
-# depend on comparisons of sizes, except with 1.
+# depend on comparisons of sizes, except with 1 and where PyTorch's decomposition depends on the same comparison (`isin`).
 
 def _is_reduced(x: Tensor) -> bool:
     return x.dtype == torch.float16 or x.dtype == torch.bfloat16

@@ -28,8 +28,20 @@ impl DeformConv {
     fn of(cx: &KernelCx<'_>) -> Result<DeformConv, KernelError> {
         let refuse = |text: &str| Err(KernelError::input(format!("deform_conv2d: {text}")));
         let four = |i: usize| -> Result<[i64; 4], KernelError> {
-            <[i64; 4]>::try_from(cx.tensor(i)?.sizes())
-                .map_err(|_| KernelError::input("deform_conv2d: expected four dimensions"))
+            let sizes = cx.tensor(i)?.sizes();
+            <[i64; 4]>::try_from(sizes).map_err(|_| {
+                let name = ["input", "weight", "offset", "mask"][i];
+                KernelError::input(format!(
+                    "deform_conv2d: expected {name} with 4 dimensions but found {}",
+                    sizes.len()
+                ))
+            })
+        };
+        let has_sizes = |name: &str, expected: &[i64], found: &[i64]| match expected == found {
+            true => Ok(()),
+            false => Err(KernelError::input(format!(
+                "deform_conv2d: expected {name} of sizes {expected:?} but found {found:?}"
+            ))),
         };
         let pair = |i: usize| -> Result<[i64; 2], KernelError> { Ok([cx.int(i)?, cx.int(i + 1)?]) };
         let (input, weight) = (four(0)?, four(1)?);
@@ -38,7 +50,7 @@ impl DeformConv {
         if stride.iter().chain(&dilation).any(|v| *v <= 0) || pad.iter().any(|v| *v < 0) {
             return refuse("strides and dilations must be positive, paddings not negative");
         }
-        // So that products of a few of them fit into 64 bits.
+        // Then products of a few of them fit into 64 bits.
         if stride.iter().chain(&pad).chain(&dilation).any(|v| *v > i64::from(i32::MAX)) {
             return refuse("strides, paddings and dilations must fit 32 bits");
         }
@@ -49,7 +61,11 @@ impl DeformConv {
             || weight[0] % groups != 0
             || input[1] % offset_groups != 0
         {
-            return refuse("the channels of input and weight do not fit the groups");
+            return refuse(&format!(
+                "sizes {input:?} of input and {weight:?} of weight do not fit {groups} groups and {offset_groups} offset \
+                 groups: weight needs the input's channels per group, a multiple of the groups as output channels, and \
+                 offset groups of equal size"
+            ));
         }
         let size = |d: usize| {
             let reach = dilation[d] * (weight[d + 2] - 1) + 1;
@@ -60,15 +76,12 @@ impl DeformConv {
             return refuse("the calculated output size is too small");
         }
         let taps = offset_groups.saturating_mul(weight[2] * weight[3]);
-        if four(2)? != [input[0], taps.saturating_mul(2), out[0], out[1]] {
-            return refuse("offset does not have the output's size, two numbers per tap");
+        // Two numbers per tap and element of the output.
+        has_sizes("offset", &[input[0], taps.saturating_mul(2), out[0], out[1]], &four(2)?)?;
+        if cx.boolean(13)? {
+            has_sizes("mask", &[input[0], taps, out[0], out[1]], &four(3)?)?;
         }
-        if cx.boolean(13)? && four(3)? != [input[0], taps, out[0], out[1]] {
-            return refuse("mask does not have the output's size, one number per tap");
-        }
-        if cx.tensor(4)?.sizes() != [weight[0]] {
-            return refuse("bias must have one element per output channel");
-        }
+        has_sizes("bias", &[weight[0]], cx.tensor(4)?.sizes())?;
         Ok(DeformConv { input, weight, out, stride, pad, dilation, groups, offset_groups })
     }
 

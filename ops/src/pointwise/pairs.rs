@@ -3,7 +3,7 @@
 use super::binary::{Other, number_to_power, pow_in};
 use super::ternary::{as_tensor, promoted};
 use crate::compute::computing;
-use crate::support::{Computed, InPlaceRules, fresh, inplace_by, into_out, into_outputs, op};
+use crate::support::{Computed, IN_PLACE_DOC, InPlaceRules, fresh, inplace_by, into_out, into_outputs, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -303,7 +303,7 @@ pub(super) fn in_place(
     f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'static,
 ) -> OpDef {
     OpDef::overload(name, overload)
-        .with(Doc("In place: the result replaces the first argument's elements."))
+        .with(Doc(IN_PLACE_DOC))
         .with(ResultShapes::same_as(0))
         .with(Dtype::same_as(0))
         .with(inplace_by(InPlaceRules::of(name, overload), f))

@@ -12,7 +12,7 @@ use flambeau_tensor::promote::{promote, to_float};
 use flambeau_tensor::reduce::{self, Binary, dim_mask, fold};
 use flambeau_tensor::{Complex, DType, Element, Tensor, dispatch, wrap_dim};
 
-/// Returns magnitudes in the computation type: f64 for f64, else f32.
+/// Returns magnitudes in the computation type: f64 for f64 and complex128, else f32.
 fn magnitudes(x: &Tensor) -> Computed {
     Ok(match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im))?,
@@ -112,8 +112,8 @@ fn order(cx: &KernelCx<'_>, i: usize) -> Result<f64, KernelError> {
 /// `(self, other, p)`.
 fn dist(cx: &KernelCx<'_>) -> Computed {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
-    let apart = difference_of(a, b)?;
-    vector_norm(&apart, order(cx, 2)?, None, false, None)
+    let difference = difference_of(a, b)?;
+    vector_norm(&difference, order(cx, 2)?, None, false, None)
 }
 
 /// `(self, p, dim, maxnorm)`: scales slices with larger norm down to `maxnorm`.
@@ -204,19 +204,20 @@ fn logsumexp(cx: &KernelCx<'_>) -> Computed {
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let doc = "The `p`-norm of the elements: the root of the sum of their `p`th powers.";
+    let doc =
+        "The `p`-norm of the elements: the `p`-th root of the sum of the `p`-th powers of their magnitudes.";
     let all = |d: OpDef| d.with(ResultShapes::scalar());
     // Magnitudes are real.
     let named = |at: usize| Dtype::from(move |cx| cx.dtype_arg(at)?.map(DType::to_real));
     let one = || Sample::tensors(1).floats().rank(1, 3).not_differentiable();
-    let single = || IValue::Int(DType::F64.scalar_type());
+    let f64_dtype = || IValue::Int(DType::F64.scalar_type());
     let dims = || IValue::ints(vec![0]);
     let mut defs = op("norm", "Scalar", doc)
         .facts(|d| all(d).with(Dtype::real_of(0)).with(one().then([IValue::Float(3.0)])))
         .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, None));
     defs.extend(
         op("norm", "ScalarOpt_dtype", doc)
-            .facts(|d| all(d).with(named(2)).with(one().then([IValue::Float(1.0), single()])))
+            .facts(|d| all(d).with(named(2)).with(one().then([IValue::Float(1.0), f64_dtype()])))
             .one(|cx| vector_norm(cx.tensor(0)?, order(cx, 1)?, None, false, Some(cx.dtype(2)?))),
     );
     defs.extend(
@@ -232,7 +233,7 @@ pub(super) fn family() -> Vec<OpDef> {
         op("norm", "ScalarOpt_dim_dtype", doc)
             .out("dtype_out")
             .facts(|d| {
-                let args = [IValue::Float(2.0), dims(), IValue::Bool(true), single()];
+                let args = [IValue::Float(2.0), dims(), IValue::Bool(true), f64_dtype()];
                 d.with(ResultShapes::reduce(2, 3)).with(named(4)).with(one().then(args))
             })
             .one(|cx| {
@@ -241,7 +242,8 @@ pub(super) fn family() -> Vec<OpDef> {
             }),
     );
     let row =
-        op("frobenius_norm", "dim", "The root of the sum of squared magnitudes over dimensions.").out("out");
+        op("frobenius_norm", "dim", "The square root of the sum of squared magnitudes over dimensions.")
+            .out("out");
     let facts =
         |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(Dtype::real_of(0)).with(one().then([dims()]));
     defs.extend(

@@ -173,7 +173,7 @@ pub(super) fn family() -> Vec<OpDef> {
         d.with(ResultShapes::from(blocks)).with(Dtype::promote([0])).with(tensors(&[&[2, 3], &[2], &[]]))
     };
     defs.extend(op("block_diag", "", doc).facts(facts).one(block_diag));
-    let doc = "In place: the diagonal filled with a number.";
+    let doc = "Fills the diagonal with a number, in place.";
     let facts = |d: OpDef| {
         let sample = flambeau_exec::Sample::tensors(1).numbers().rank(2, 2).then([IValue::Int(1)]);
         d.with(sample.exact().not_differentiable())

@@ -87,7 +87,7 @@ pub(super) fn rows() -> Vec<OverloadRow> {
         str_query("aten::isnumeric", "Whether the string is not empty and all bytes are digits.", digits),
         str_query(
             "aten::isidentifier",
-            "Whether the string consists of letters and digits and does not begin with a digit. `_` is not allowed.",
+            "Whether the string is not empty, consists of letters and digits, and does not begin with a digit. `_` is not allowed.",
             is_identifier,
         ),
         str_query("aten::islower", "Whether there are lowercase letters and no uppercase ones.", |s| {

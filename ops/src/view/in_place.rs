@@ -10,7 +10,7 @@ use flambeau_tensor::Tensor;
 
 /// Operators that change the tensor's metadata like a functional view operator.
 const IN_PLACE: &[(&str, &str, fn() -> ResultShapes, One)] = &[
-    ("aten::t_", "In place: a matrix transposed.", ResultShapes::transpose_last, |cx| {
+    ("aten::t_", "Transposes a matrix in place.", ResultShapes::transpose_last, |cx| {
         Ok(cx.tensor(0)?.t()?)
     }),
     ("aten::transpose_", SWAP_DOC, || ResultShapes::transpose(1, 2), exchanged),
@@ -18,37 +18,37 @@ const IN_PLACE: &[(&str, &str, fn() -> ResultShapes, One)] = &[
     ("aten::swapdims_", SWAP_DOC, || ResultShapes::transpose(1, 2), exchanged),
     (
         "aten::squeeze_.dims",
-        "In place: without those of the given dimensions whose size is 1.",
+        "Removes those of the given dimensions whose size is 1, in place.",
         || ResultShapes::squeeze(Some(1.into())),
         |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
     ),
     (
         "aten::squeeze_",
-        "In place: without dimensions of size 1.",
+        "Removes all dimensions of size 1, in place.",
         || ResultShapes::squeeze(None),
         |cx| Ok(cx.tensor(0)?.squeeze_all()),
     ),
     (
         "aten::squeeze_.dim",
-        "In place: without a dimension, if its size is 1.",
+        "Removes a dimension in place, if its size is 1.",
         || ResultShapes::squeeze(Some(1.into())),
         |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
     ),
     (
         "aten::unsqueeze_",
-        "In place: with a dimension of size 1.",
+        "Inserts a dimension of size 1, in place.",
         || ResultShapes::unsqueeze(1),
         |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
     ),
     (
         "aten::as_strided_",
-        "In place: any size and strides on the storage.",
+        "Changes sizes and strides to the given ones, in place, over the same storage.",
         || ResultShapes::strided(1),
         |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
     ),
 ];
 
-const SWAP_DOC: &str = "In place: two dimensions exchanged.";
+const SWAP_DOC: &str = "Exchanges two dimensions in place.";
 
 fn exchanged(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?)
@@ -98,7 +98,7 @@ pub(super) fn family() -> Vec<OpDef> {
     };
     defs.push(own(
         "aten::resize_",
-        "In place: another size, elements kept in storage order.",
+        "Changes the sizes in place; elements keep their order in the storage.",
         ResultShapes::strided(1),
         // Not larger than before: additional elements would be uninitialized.
         Sample::tensors(1).then([IValue::ints(vec![1, 0])]),
@@ -106,7 +106,7 @@ pub(super) fn family() -> Vec<OpDef> {
     ));
     defs.push(own(
         "aten::resize_as_",
-        "In place: the size of another tensor.",
+        "Changes the sizes in place to those of another tensor.",
         // A tensor that already has the size keeps its strides.
         ResultShapes::from(|cx| {
             Some(TensorFact { dims: cx.tensor(1)?.dims.clone(), ..TensorFact::default() })
@@ -116,7 +116,7 @@ pub(super) fn family() -> Vec<OpDef> {
     ));
     defs.push(own(
         "aten::set_.source_Tensor",
-        "In place: the storage, sizes and strides of another tensor.",
+        "Replaces storage, sizes and strides by those of another tensor, in place.",
         ResultShapes::like(1),
         Sample::tensors(2),
         kernel(set_to),

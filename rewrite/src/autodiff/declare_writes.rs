@@ -39,7 +39,7 @@ pub fn declare_writes(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result
     Ok(true)
 }
 
-/// How a node is written with the functional form of its operator.
+/// The replacement of a node by the functional form of its operator and writes.
 struct Form {
     op: OpId,
     /// Per argument of the functional form, the operand.

@@ -6,8 +6,8 @@
 //! elements in a tensor like the view's operand, and the other elements are those of before. Where a view is used after a
 //! write, it is taken again from the base's current value. Branches return, and loops carry, the bases that they write.
 //!
-//! Inputs and attributes that the caller names are bases, too: their final values become outputs. Refused are writes to other
-//! memory that the graph does not make, or that an unknown alias (a reshaped copy or view, a container)
+//! Inputs and attributes that the caller names are bases, too: their final values become outputs. An error is returned for writes to other
+//! memory that the graph does not make, and to memory that an unknown alias (a reshaped copy or view, a container)
 //! may share while it is written. Adjoints come from the derivatives of views whose elements are distinct memory. Linear in
 //! the number of nodes, writes and the lengths of chains of views.
 
@@ -28,7 +28,7 @@ type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
 
 /// Makes writes to tensors functional. Returns `None` if there were none; after an error the graph is unchanged.
 ///
-/// `is_outside` states which inputs and attributes may be written: tensors that no other value shares memory with. Those that
+/// `may_write` states which inputs and attributes may be written: tensors that no other value shares memory with. Those that
 /// are written are returned, and their final values are further outputs of the graph, in this order.
 ///
 /// # Errors
@@ -36,17 +36,18 @@ type ByNode<T> = HashMap<NodeId, T, FxBuildHasher>;
 pub fn functionalize(
     graph: &mut Graph,
     formulas: &dyn FormulaGraphs,
-    is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+    may_write: &dyn Fn(&Graph, ValueId) -> bool,
 ) -> Result<Option<Vec<ValueId>>, NotDifferentiable> {
-    let plan = FunctionalizationPlan::of(graph, formulas, is_outside)?;
+    let plan = FunctionalizationPlan::of(graph, formulas, may_write)?;
     if plan.writes.is_empty() {
         return Ok(None);
     }
     let mut changed = graph.clone();
-    let outside: Vec<ValueId> = plan.outside.iter().copied().filter(|v| plan.bases.contains_key(v)).collect();
-    Rewrite::new(changed.edit(), &plan, formulas).run(&outside)?;
+    let external: Vec<ValueId> =
+        plan.external.iter().copied().filter(|v| plan.bases.contains_key(v)).collect();
+    Rewrite::new(changed.edit(), &plan, formulas).run(&external)?;
     *graph = changed;
-    Ok(Some(outside))
+    Ok(Some(external))
 }
 
 /// How a tensor belongs to a base.
@@ -78,7 +79,7 @@ struct Base {
     /// An alias of the base that escapes the graph.
     escaping: Option<ValueId>,
     /// Whether it is an input or attribute.
-    is_outside: bool,
+    is_external: bool,
 }
 
 /// The writes of a graph, and the tensors that they concern.
@@ -88,20 +89,20 @@ struct FunctionalizationPlan {
     writes: ByNode<Functional>,
     /// Views of one tensor, or of parts of it, with their adjoints.
     views: ByNode<Arc<FormulaGraph>>,
-    /// For branches and loops, the bases from outside that they write.
+    /// For branches and loops, the bases made outside of them that they write.
     merges: ByNode<Vec<ValueId>>,
     /// Inputs and attributes that may be written, in program order.
-    outside: Vec<ValueId>,
+    external: Vec<ValueId>,
 }
 
 impl FunctionalizationPlan {
     fn of(
         graph: &Graph,
         formulas: &dyn FormulaGraphs,
-        is_outside: &dyn Fn(&Graph, ValueId) -> bool,
+        may_write: &dyn Fn(&Graph, ValueId) -> bool,
     ) -> Result<FunctionalizationPlan, NotDifferentiable> {
         let mut plan = FunctionalizationPlan {
-            outside: Vec::new(),
+            external: Vec::new(),
             kinds: HashMap::default(),
             bases: HashMap::default(),
             writes: HashMap::default(),
@@ -113,8 +114,8 @@ impl FunctionalizationPlan {
         }
         let attributes = graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr));
         let known = graph.inputs().chain(attributes.map(|n| graph.result(n, 0)));
-        plan.outside = known.filter(|v| graph.ty(*v).is_tensor() && is_outside(graph, *v)).collect();
-        plan.kinds.extend(plan.outside.iter().map(|v| (*v, (*v, Kind::Base))));
+        plan.external = known.filter(|v| graph.ty(*v).is_tensor() && may_write(graph, *v)).collect();
+        plan.kinds.extend(plan.external.iter().map(|v| (*v, (*v, Kind::Base))));
         let registry = Arc::clone(graph.registry());
         let variants = InplaceVariants::new(&registry);
         let mut position = NodeMap::for_nodes(graph, 0u32);
@@ -192,7 +193,10 @@ impl FunctionalizationPlan {
     ) -> Result<(), NotDifferentiable> {
         let fail = |what: &str| Err(NotDifferentiable::at(graph, node, what));
         let Some(&(base, kind)) = self.kinds.get(&written) else {
-            return fail("writes memory that the graph does not make, or that it shares in an unknown way");
+            return fail(
+                "writes a tensor that is not a view chain over a tensor created in the graph, or over a writable input or \
+                 attribute",
+            );
         };
         if !self.can_be_placed(graph, written) {
             return fail("writes through a view whose elements may share memory, or that has no history");
@@ -206,7 +210,10 @@ impl FunctionalizationPlan {
             _ if is_detach && matches!(kind, Kind::Base | Kind::Same(_)) => Functional::Detach,
             // The written tensor still requires a gradient, which is zero; the new one would not.
             Some(variant) if is_constant(formulas, variant)? && !is_constant(formulas, row)? => {
-                return fail("writes a constant");
+                return fail(
+                    "overwrites a tensor with values that do not depend on its elements, so the functional form's result would \
+                     not require a gradient",
+                );
             }
             Some(variant) => Functional::Variant(variant),
             None => return fail("writes and has no functional variant"),
@@ -223,21 +230,27 @@ impl FunctionalizationPlan {
         let home = graph.parent(graph.def(base));
         let entry = self.bases.entry(base);
         let def = graph.prim(graph.def(base));
-        let is_outside = matches!(def, Some(Prim::Param | Prim::GetAttr));
+        let is_external = matches!(def, Some(Prim::Param | Prim::GetAttr));
         let entry = entry.or_insert_with(|| Base {
             writes: Vec::new(),
             loops: Vec::new(),
             escaping: None,
-            is_outside,
+            is_external,
         });
         entry.writes.push(at);
         let mut inner = node;
         while graph.parent(inner) != home {
-            let Some(outer) = graph.enclosing(inner) else { return fail("writes memory of another block") };
+            let Some(outer) = graph.enclosing(inner) else {
+                return fail("writes memory that was made in a block that does not contain the write");
+            };
             match graph.prim(outer) {
                 Some(Prim::If) => {}
                 Some(Prim::Loop) => entry.loops.push(outer),
-                _ => return fail("writes memory from outside of a block"),
+                _ => {
+                    return fail(
+                        "is in a block that is neither a branch nor a loop body, and writes memory made outside of it",
+                    );
+                }
             }
             let bases = self.merges.entry(outer).or_default();
             if bases.contains(&base) {
@@ -382,8 +395,12 @@ impl FunctionalizationPlan {
             tensor = *of;
         }
         let Some(entry) = self.bases.get_mut(&base) else { return Ok(()) };
-        if entry.is_outside {
-            return Err(NotDifferentiable::at(graph, user, "returns memory from outside that is written"));
+        if entry.is_external {
+            return Err(NotDifferentiable::at(
+                graph,
+                user,
+                "returns an input or attribute that the graph writes",
+            ));
         }
         if entry.escaping.is_some_and(|other| other != tensor) {
             return Err(NotDifferentiable::at(graph, user, "two results share memory that is written"));
@@ -421,7 +438,7 @@ fn is_constant(formulas: &dyn FormulaGraphs, op: OpId) -> Result<bool, NotDiffer
     Ok(matches!(formulas.derivative(op)?, OpDerivative::Constant))
 }
 
-/// Returns the tensor that an operator writes and returns: its first operand.
+/// Returns the first operand of an operator that writes this operand, a tensor, and no other.
 pub(super) fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let row = graph.op(node).row()?;
     let schema = graph.registry().schema(row);
@@ -433,7 +450,7 @@ pub(super) fn target(graph: &Graph, node: NodeId) -> Option<ValueId> {
 /// A value of a base or view, and the version of the base that it belongs to.
 type Versioned = (u64, ValueId);
 
-/// An open branch or loop that writes bases from outside.
+/// An open branch or loop that writes bases made outside of it.
 struct Frame {
     before: Vec<Versioned>,
 }
@@ -470,7 +487,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
     }
 
-    fn run(mut self, outside: &[ValueId]) -> Result<(), NotDifferentiable> {
+    fn run(mut self, external: &[ValueId]) -> Result<(), NotDifferentiable> {
         let root = self.editor.graph().root();
         let steps: Vec<WalkStep> = self.editor.graph().walk(root).collect();
         for &step in &steps {
@@ -481,7 +498,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 WalkStep::Done(node) => self.add_results(node),
             }
         }
-        for written in outside {
+        for written in external {
             let (_, last) = self.current[written];
             self.editor.add_output(last);
         }

@@ -79,11 +79,11 @@ pub(crate) fn prove(
         return None;
     }
     let proof = window.egraph.explain_equivalence(&before, &after);
-    let words = ENodePrinter { graph, window };
+    let printer = ENodePrinter { graph, window };
     Some(Explanation {
-        before: words.print(&before),
-        after: words.print(&after),
-        steps: words.steps(&proof.explanation_trees),
+        before: printer.print(&before),
+        after: printer.print(&after),
+        steps: printer.steps(&proof.explanation_trees),
     })
 }
 

@@ -1,5 +1,5 @@
-//! Loop unrolling: counted loops are unrolled completely if the number of iterations is known and small, else by a
-//! constant factor with a remainder loop.
+//! Loop unrolling: counted loops whose body has at most `MAX_BODY` nodes are unrolled completely if the number of iterations
+//! is known and small, else by a constant factor with a remainder loop.
 //!
 //! A loop is counted if its condition is true initially and after every iteration. Inner loops are unrolled first, so a
 //! loop around an unrolled one is usually too large itself. The original iteration number is computed from that of the
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn long_loops_do_rounds() {
+    fn long_loops_are_unrolled_by_a_constant_factor() {
         let graph = crate::testing::run(
             &toy(),
             "loop_unrolling",

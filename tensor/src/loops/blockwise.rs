@@ -139,6 +139,9 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
 const FEW_INPUTS: usize = 8;
 const FEW_OUTPUTS: usize = 4;
 
+/// Largest number of parts of [`one_row`] for which no memory is allocated.
+const FEW_PARTS: usize = 16;
+
 /// As [`blockwise`], for iterations of a single block over few inputs, all of which are row-major and have the shape of
 /// the outputs, except that dimensions of size 1 in front may be missing. The preparations of [`blockwise`] take several
 /// times as long as such a block.
@@ -178,14 +181,70 @@ pub fn one_block<T: Element>(
             return Ok(false);
         }
     }
-    compute_block::<T>(metas, lead, outputs, f, to)?;
+    let part = |tensor| RowPart { tensor, start: 0 };
+    compute_block::<T>(metas, (metas.len(), part), lead, outputs, f, to)?;
     Ok(true)
 }
 
-/// Computes [`one_block`] of inputs that are rows of as many elements as the layout has.
+/// A row among the inputs of [`one_row`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowPart {
+    /// The position of the tensor.
+    pub tensor: usize,
+    /// The first element of the row in row-major order.
+    pub start: usize,
+}
+
+/// As [`one_block`], for rows that are parts of row-major tensors: input `i` has the `sizes[rank - 1]` elements of
+/// `parts[i]`. The outputs have the given sizes, of which only the last one may differ from 1.
+///
+/// Returns `false`, and calls neither function, if a tensor is of another kind or too short, or if there are too many
+/// elements, tensors or outputs.
+///
+/// # Errors
+/// Returns an error if memory is exhausted.
+#[inline]
+pub fn one_row<T: Element>(
+    tensors: &[&Tensor],
+    parts: &[RowPart],
+    sizes: &[i64],
+    outputs: usize,
+    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    to: impl FnMut(Tensor),
+) -> Result<bool> {
+    let Some(first) = tensors.first() else { return Ok(false) };
+    let Some((&n, leading)) = sizes.split_last() else { return Ok(false) };
+    let n = usize::try_from(n).unwrap_or(0);
+    let fits =
+        tensors.len() <= FEW_INPUTS && outputs <= FEW_OUTPUTS && n > 0 && n <= blockwise_len::<T::Raw>();
+    if !fits || leading.iter().any(|&size| size != 1) {
+        return Ok(false);
+    }
+    let mut metas = [first.meta(); FEW_INPUTS];
+    for (meta, tensor) in metas.iter_mut().zip(tensors) {
+        *meta = tensor.meta();
+        if tensor.dtype() != T::DTYPE || !meta.layout.is_contiguous() {
+            return Ok(false);
+        }
+    }
+    let metas = &metas[..tensors.len()];
+    let is_inside = |part: &RowPart| {
+        let len = metas.get(part.tensor).map_or(0, |meta| meta.layout.numel());
+        part.start <= len && len - part.start >= n
+    };
+    if !parts.iter().all(is_inside) {
+        return Ok(false);
+    }
+    let layout = Layout::contiguous(sizes)?;
+    compute_block::<T>(metas, (parts.len(), |i: usize| parts[i]), &layout, outputs, f, to)?;
+    Ok(true)
+}
+
+/// Computes [`one_block`] of rows of as many elements as the layout has: their number, and the part that each one is.
 #[inline]
 fn compute_block<T: Element>(
     metas: &[&Meta],
+    (rows, part): (usize, impl Fn(usize) -> RowPart),
     layout: &Layout,
     outputs: usize,
     f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
@@ -198,9 +257,10 @@ fn compute_block<T: Element>(
         storages.push(unsafe { Storage::uninit(bytes_of(layout, T::DTYPE)?)? });
     }
     let guards = ReadFew::new(metas);
-    let mut ins: SmallVec<[&[T::Raw]; FEW_INPUTS]> = SmallVec::new();
-    for meta in metas {
-        ins.push(&guards.elements::<T>(meta)[..n]);
+    let mut ins: SmallVec<[&[T::Raw]; FEW_PARTS]> = SmallVec::new();
+    for row in 0..rows {
+        let RowPart { tensor, start } = part(row);
+        ins.push(&guards.elements::<T>(metas[tensor])[start..start + n]);
     }
     let mut outs: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
     for storage in &storages {
@@ -409,6 +469,33 @@ mod tests {
         for inputs in others {
             assert!(sum_of_one(inputs).is_none(), "{inputs:?}");
         }
+    }
+
+    #[test]
+    fn rows_are_parts_of_tensors() {
+        let x = Tensor::from_vec((0..12).map(|i| i as f32).collect(), &[1, 12]).unwrap();
+        let y = Tensor::from_vec(vec![100.0f32; 4], &[4]).unwrap();
+        let run = |tensors: &[&Tensor], parts: &[(usize, usize)], sizes: &[i64]| {
+            let parts: Vec<RowPart> =
+                parts.iter().map(|&(tensor, start)| RowPart { tensor, start }).collect();
+            let mut made = Vec::new();
+            let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
+                for i in 0..outs[0].len() {
+                    outs[0][i] = ins.iter().map(|x| x[i]).sum();
+                }
+            };
+            one_row::<f32>(tensors, &parts, sizes, 1, f, |out| made.push(out)).unwrap().then_some(made)
+        };
+        let made = run(&[&x, &y], &[(0, 0), (0, 8), (1, 0)], &[1, 4]).unwrap();
+        assert_eq!(made[0].to_vec::<f32>().unwrap(), [108.0, 110.0, 112.0, 114.0]);
+        assert_eq!((made[0].sizes(), made[0].strides()), (&[1i64, 4][..], &[4i64, 1][..]));
+        assert!(run(&[&x, &y], &[(0, 9)], &[1, 4]).is_none(), "too short");
+        assert!(run(&[&x, &y], &[(0, usize::MAX)], &[1, 4]).is_none());
+        assert!(run(&[&x, &y], &[(2, 0)], &[1, 4]).is_none(), "no such tensor");
+        assert!(run(&[&x], &[(0, 0)], &[2, 4]).is_none(), "two rows");
+        assert!(run(&[&x], &[(0, 0)], &[0]).is_none());
+        assert!(run(&[&x], &[(0, 0)], &[]).is_none());
+        assert!(run(&[&x.transpose(0, 1).unwrap().expand(&[12, 2]).unwrap()], &[(0, 0)], &[4]).is_none());
     }
 
     #[test]

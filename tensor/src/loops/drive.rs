@@ -55,10 +55,10 @@ impl<'a> Output<'a> {
         Ok(Output { target: SharedTarget::over(bytes), unpack, direct: block == dtype, written: true })
     }
 
-    /// Computes `n` elements, `step` apart, from byte `at` on.
+    /// Computes `n` elements, `step` elements apart, from byte `at` on.
     ///
     /// # Safety
-    /// No other thread accesses these elements during the call.
+    /// No other thread accesses these elements during the call, and `inputs` have none of their bytes.
     unsafe fn compute(
         &self,
         kernel: BlockKernel<'_>,
@@ -68,7 +68,7 @@ impl<'a> Output<'a> {
         inputs: &[&[u8]],
     ) {
         if self.direct && step == 1 {
-            // SAFETY: aliasing: no other thread accesses the row, and this one has no reference to it.
+            // SAFETY: aliasing: no other thread accesses the row, and `inputs` have none of its bytes (the caller's contract).
             kernel.run(n, unsafe { self.target.bytes(at, n * self.unpack.target_size()) }, inputs);
             return;
         }
@@ -354,7 +354,7 @@ impl Flat<'_> {
                 rows[k] = input.row(direct[k], at, count, &blocks[k]);
             }
             let at = done * output.unpack.target_size();
-            // SAFETY: the caller's contract.
+            // SAFETY: exclusive access: the caller's contract. `rows` are blocks or inputs that are borrowed apart from the target.
             unsafe { output.compute(kernel, count, (at, 1), out_block, &rows[..inputs.len()]) };
             done += count;
         }
@@ -603,7 +603,8 @@ impl Run<'_> {
                     .map(|(k, input)| input.row(direct[k], offset(k + 1), n, &blocks[k]))
                     .collect();
                 let to = (offset(0), traversal.row_step(0));
-                // SAFETY: the caller's contract.
+                // SAFETY: exclusive access: the caller's contract. `ready` are blocks or inputs that are borrowed apart from the
+                // target.
                 unsafe { output.compute(*kernel, n, to, out_block, &ready) };
                 done += n;
             }

@@ -1,10 +1,11 @@
-//! Real functions that vectorize: they have no branch, table or call, so a loop over them becomes vector code.
+//! Real functions, most of which vectorize.
 //!
 //! [`Real`] provides them as methods of `f32` and `f64`; [`Float`] adds f16 and bf16, which compute in `f32`. Methods
-//! marked *vector* are implemented here, within 2 units in the last place, from additions, multiplications and fused
+//! marked *vector* have no branch, table or call, so a loop over them becomes vector code. They are single instructions (`sqrt`, `abs`,
+//! roundings), or are implemented here, within 2 units in the last place, from additions, multiplications and fused
 //! multiply-adds in a fixed order. Fused operations are written explicitly, so every instruction set computes the same
 //! bits. A processor without the instruction (x86 before 2013) computes them slowly. The other functions come from
-//! `libm`.
+//! `libm` and [`special`].
 
 pub mod complex;
 mod float32;
@@ -84,8 +85,8 @@ pub trait Real:
     fn cos(self) -> Self;
     /// Returns the tangent. Vector for `f32`.
     fn tan(self) -> Self;
-    /// For arguments whose magnitude is below this bound (*near*), the following three functions equal sine, cosine and
-    /// tangent, and are faster.
+    /// For arguments whose [`Real::magnitude_bits`] are below this bound (*near*), the following three functions equal sine, cosine
+    /// and tangent, and are faster.
     const NEAR: u32;
     /// Returns the sine of a near argument.
     fn sin_near(self) -> Self;
@@ -98,7 +99,7 @@ pub trait Real:
     /// Returns `x (1 + erf(x / sqrt 2)) / 2`. Vector for `f32`, with an error within one unit in the last place of 1,
     /// times `x`.
     fn gelu(self) -> Self;
-    /// The coefficients of the two functions above. Loops that get them as an argument keep them in memory as whole
+    /// The coefficients of [`Real::erf`] or [`Real::gelu`]. Loops that get them as an argument keep them in memory as whole
     /// vectors, so that instructions use them as memory operands at no cost. Coefficients known to the compiler are
     /// broadcast into registers in every iteration, and registers limit the iterations in flight.
     type Pieces: Copy + Send + Sync;

@@ -373,14 +373,14 @@ fn normal_run(target: &Tensor, mean: f64, std: f64, engine: &mut Engine) -> Resu
             normal::fill_f32(out.data(), mean as f32, std as f32, engine);
         }),
         DType::F64 => access::edit::<f64, _>(target, |mut out| {
-            normal::others(out.data(), mean, std, || engine.unit_f64(), |x| x);
+            normal::fill_rounded(out.data(), mean, std, || engine.unit_f64(), |x| x);
         }),
         dtype => dispatch!(floats, dtype, "normal_kernel_cpu", T => {
             let round = |x: f32| T::from_f32(x).to_f32();
             let (mean, std) = (round(mean as f32), round(std as f32));
             let mut wide = vec![0.0_f32; target.numel()];
             let draw = || uniform_of::<T>(engine) as f32;
-            normal::others(&mut wide, mean, std, draw, round);
+            normal::fill_rounded(&mut wide, mean, std, draw, round);
             access::edit::<T, _>(target, |mut out| {
                 for (out, x) in out.data().iter_mut().zip(wide) {
                     *out = T::from_f32(x).to_raw();

@@ -8,7 +8,7 @@ use crate::math::Real;
 
 const TAU: f64 = std::f64::consts::TAU;
 
-/// Returns a normal number of mean 0 and deviation 1; every second call returns the spare number of the previous one.
+/// Returns a normal number of mean 0 and standard deviation 1; every second call returns the spare number of the previous one.
 pub fn one(engine: &mut Engine) -> f64 {
     if let Some(spare) = engine.spare_normal.take() {
         return spare;
@@ -20,8 +20,8 @@ pub fn one(engine: &mut Engine) -> f64 {
     radius * libm::cos(theta)
 }
 
-/// Transforms sixteen uniform numbers to normal ones.
-fn sixteen<T: Real>(block: &mut [T], pair: impl Fn(T, T) -> (T, T), scale: impl Fn(T) -> T) {
+/// Transforms sixteen uniform numbers to normal ones: number `i` and `i + 8` are a pair.
+fn box_muller_block<T: Real>(block: &mut [T], pair: impl Fn(T, T) -> (T, T), scale: impl Fn(T) -> T) {
     let (first, second) = block.split_at_mut(8);
     for (a, b) in first.iter_mut().zip(second) {
         let (x, y) = pair(T::ONE - *a, *b);
@@ -31,30 +31,37 @@ fn sixteen<T: Real>(block: &mut [T], pair: impl Fn(T, T) -> (T, T), scale: impl 
 
 /// Fills at least sixteen elements: uniform numbers first, then blocks of sixteen are transformed in place. If the last
 /// block is incomplete, the last sixteen elements are drawn again and transformed.
-fn run<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut turn: impl FnMut(&mut [T])) {
+///
+/// # Panics
+/// Panics if there are fewer than sixteen elements.
+fn fill_blocks<T: Real>(out: &mut [T], mut draw: impl FnMut() -> T, mut transform: impl FnMut(&mut [T])) {
+    assert!(out.len() >= 16, "invariant: callers fill at least one block");
     for x in out.iter_mut() {
         *x = draw();
     }
     let n = out.len();
     for block in out.chunks_exact_mut(16) {
-        turn(block);
+        transform(block);
     }
     if !n.is_multiple_of(16) {
         let last = &mut out[n - 16..];
         for x in last.iter_mut() {
             *x = draw();
         }
-        turn(last);
+        transform(last);
     }
 }
 
-/// Fills sixteen or more f32.
+/// Fills f32.
+///
+/// # Panics
+/// Panics if there are fewer than sixteen elements.
 pub(super) fn fill_f32(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine) {
-    run(
+    fill_blocks(
         out,
         || engine.unit_f32(),
         |block| {
-            sixteen(
+            box_muller_block(
                 block,
                 |u, v| {
                     let radius = (-2.0 * ln_fused(u)).sqrt();
@@ -67,17 +74,19 @@ pub(super) fn fill_f32(out: &mut [f32], mean: f32, std: f32, engine: &mut Engine
     );
 }
 
-/// Fills sixteen or more elements of another float type, computed in `T`, each rounded by `round` whenever it is
-/// stored.
-pub(super) fn others<T: Real>(
+/// Fills elements of another float type, computed in `T`, each rounded by `round` whenever it is stored.
+///
+/// # Panics
+/// Panics if there are fewer than sixteen elements.
+pub(super) fn fill_rounded<T: Real>(
     out: &mut [T],
     mean: T,
     std: T,
     mut draw: impl FnMut() -> T,
     round: impl Fn(T) -> T,
 ) {
-    run(out, &mut draw, |block| {
-        sixteen(
+    fill_blocks(out, &mut draw, |block| {
+        box_muller_block(
             block,
             |u, v| {
                 let radius = round((round(T::from_f64(-2.0) * round(u.ln()))).sqrt());

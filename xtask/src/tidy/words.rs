@@ -1,7 +1,6 @@
-//! Check for words in the wrong place.
-//!
-//! These are marks of unfinished work, names of operators below the operator library, and lint allowances without a
-//! reason. The check also limits the number of macros, and requires the comment of each to show an example's expansion.
+//! Checks for forbidden words: marks of unfinished work, names of operators in crates below the operator library, and `allow`
+//! attributes without a reason. The check also limits the number of macros, and requires the comment of each to show what an example
+//! expands to.
 
 use crate::architecture::Architecture;
 use crate::report::Report;
@@ -56,7 +55,10 @@ fn expansions(source: &Source, report: &mut Report) {
         let words: Vec<&str> = lines.iter().rev().flat_map(|line| line.split_whitespace()).collect();
         let words: Vec<&str> = words.into_iter().filter(|word| *word != "///" && *word != "//").collect();
         if !words.windows(2).any(|pair| matches!(pair, ["expands" | "expand", "to"])) {
-            report.find(place(source, at), "the comment of a macro shows the expansion of an example");
+            report.find(
+                place(source, at),
+                "the comment of a macro must show an example and what it expands to",
+            );
         }
     }
 }

@@ -27,7 +27,7 @@ type Operands = (Vec<IValue>, Vec<Option<Symbolic>>);
 
 impl Decomposition<'_> {
     pub(super) fn node(&mut self, graph: &GraphModel, node: &NodeModel) -> Res<()> {
-        self.tracer.given_texts = Some(node.metadata.clone());
+        self.tracer.given_metadata = Some(node.metadata.clone());
         match Target::parse(&node.target) {
             Target::HigherOrder(name) => self.higher_order(graph, node, name),
             Target::Function(_) => self.keep(graph, node, None),

@@ -3,14 +3,16 @@
 //! A node can be fused if its operator has a `Pointwise` formula for its constant operands, and its tensors have
 //! floating-point or unknown types. (The interpreter checks unknown types at run time and otherwise runs the group node
 //! by node.) Chunks between such nodes are moved up first ([`chunks`]): what is computed from the chunks of a sum
-//! becomes one group, with the chunks of the summands as inputs.
+//! becomes one group, which splits the summands ([`sink`]).
 //!
-//! Common subexpressions are merged before, and dead code is removed after.
+//! Lists of chunks are replaced by single nodes and common subexpressions are merged before; dead code is removed after.
 //!
 //! [`crate::outline`] documents how groups grow and how their positions respect writes.
 
 mod chunks;
+mod sink;
 
+use super::canonicalize_ops::CanonicalizeOps;
 use super::cse::Cse;
 use super::dce::Dce;
 use crate::memory;
@@ -33,7 +35,7 @@ impl Pass for Fuse {
     const DOC: &'static str = "Fuses connected pointwise operators into groups that run as one loop.";
 
     fn schedule(&self) -> Schedule {
-        Schedule::alone().first(Cse).then(Dce::default())
+        Schedule::alone().first(CanonicalizeOps).first(Cse).then(Dce::default())
     }
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
@@ -56,7 +58,8 @@ impl Pass for Fuse {
         let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
         let fusible = Fusible { graph, db, registry: &registry };
         let members = outline::members(graph, db, dominance, |n| fusible.accepts(n));
-        outline::apply(cx, members, Bounds::DEFAULT_BOUNDS, Prim::FusionGroup)
+        outline::apply(cx, members, Bounds::DEFAULT_BOUNDS, Prim::FusionGroup)?;
+        sink::run(cx)
     }
 }
 
@@ -159,20 +162,43 @@ mod tests {
   return (%m, %n)
 ",
             "graph(%a : Tensor, %b : Tensor, %c : Tensor, %x : Tensor):
-  %4 : Tensor, %5 : Tensor, %6 : Tensor, %7 : Tensor, %8 : Tensor, %9 : Tensor = prim::BroadcastingChunk[chunks=2, dim=1](%a, %b, %c)
-  %m : Tensor, %n : Tensor = prim::FusionGroup_0(%4, %6, %5, %7, %8, %9, %x)
+  %m : Tensor, %n : Tensor = prim::FusionGroup_0(%x, %a, %b, %c)
   return (%m, %n)
-with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor, %2 : Tensor, %3 : Tensor, %4 : Tensor, %5 : Tensor, %6 : Tensor):
+with prim::FusionGroup_0 = graph(%6 : Tensor, %16 : Tensor, %17 : Tensor, %18 : Tensor):
+  %19 : Tensor, %20 : Tensor, %21 : Tensor, %22 : Tensor, %23 : Tensor, %24 : Tensor = prim::BroadcastingChunk[chunks=2, dim=1](%16, %17, %18)
   %7 : int = prim::Constant[value=1]()
-  %8 : Tensor = toy::add(%0, %1, %7)
-  %9 : Tensor = toy::add(%2, %3, %7)
-  %10 : Tensor = toy::add(%8, %4, %7)
-  %11 : Tensor = toy::add(%9, %5, %7)
+  %8 : Tensor = toy::add(%19, %21, %7)
+  %9 : Tensor = toy::add(%20, %22, %7)
+  %10 : Tensor = toy::add(%8, %23, %7)
+  %11 : Tensor = toy::add(%9, %24, %7)
   %i : Tensor = toy::relu(%10)
   %o : Tensor = toy::relu(%11)
   %m : Tensor = toy::mul(%i, %6)
   %n : Tensor = toy::mul(%m, %o)
   return (%m, %n)
+",
+        );
+    }
+
+    #[test]
+    fn chunks_with_other_uses_stay_outside() {
+        assert_passes(
+            &toy(),
+            "fuse",
+            "graph(%a : Tensor, %x : Tensor):
+  %p : Tensor, %q : Tensor = prim::ConstantChunk[chunks=2, dim=1](%a)
+  %i : Tensor = toy::relu(%p)
+  %m : Tensor = toy::mul(%i, %x)
+  return (%m, %q)
+",
+            "graph(%a : Tensor, %x : Tensor):
+  %p : Tensor, %q : Tensor = prim::ConstantChunk[chunks=2, dim=1](%a)
+  %m : Tensor = prim::FusionGroup_0(%p, %x)
+  return (%m, %q)
+with prim::FusionGroup_0 = graph(%0 : Tensor, %1 : Tensor):
+  %i : Tensor = toy::relu(%0)
+  %m : Tensor = toy::mul(%i, %1)
+  return (%m)
 ",
         );
     }

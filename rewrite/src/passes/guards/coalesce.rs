@@ -6,6 +6,8 @@
 
 use super::guards;
 use crate::pass::{Pass, PassCx, PassError};
+use flambeau_ir::attr::names;
+use flambeau_ir::types::{NoClasses, is_subtype};
 use flambeau_ir::{Editor, Graph, NodeId, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -54,12 +56,19 @@ fn dominates(g: &Graph, a: NodeId, b: NodeId) -> bool {
 fn merge(editor: &mut Editor<'_>, earlier: NodeId, later: NodeId) {
     let g = editor.graph();
     let (result, other) = (g.result(earlier, 0), g.result(later, 0));
-    let both = match (g.ty(result).as_tensor(), g.ty(other).as_tensor()) {
+    let (own, further) = (g.ty(result), g.ty(other));
+    let both = match (own.as_tensor(), further.as_tensor()) {
         (Some(a), Some(b)) => a.meet(b).map(Type::tensor),
+        _ if is_subtype(further, own, &NoClasses) => Some(further),
         _ => None,
     };
+    let length =
+        g.attr(later, names::length()).filter(|_| g.attr(earlier, names::length()).is_none()).cloned();
     if let Some(both) = both {
         editor.set_type(result, both);
+    }
+    if let Some(length) = length {
+        editor.set_attr(earlier, names::length(), length);
     }
     editor.replace_node(later, &[result]);
 }

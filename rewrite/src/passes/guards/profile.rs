@@ -4,24 +4,42 @@
 //! later versions of the graph: the guard and the bail-out that are made from a node keep it.
 
 use crate::pass::{Pass, PassCx, PassError};
+use flambeau_analysis::AliasDb;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::types::TypeKind;
+use flambeau_ir::{At, Attr, Graph, NodeId, Prim, Type, ValueId};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
-/// Inserts a `prim::profile` node before every use of a tensor. Uses by `prim::Return` are not profiled: the value that
-/// they define in the enclosing block is profiled at its own uses.
+/// Inserts a `prim::profile` node before every use of a tensor, of a value whose type admits several kinds (optionals,
+/// unions, `Any`, `number`), and of a list that no node writes to. Uses by `prim::Return` are not profiled: the value
+/// that they define in the enclosing block is profiled at its own uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InsertProfileNodes;
 
 impl Pass for InsertProfileNodes {
     const NAME: &'static str = "insert_profile_nodes";
-    const DOC: &'static str = "Inserts a prim::profile node before every use of a tensor.";
+    const DOC: &'static str = "Inserts a prim::profile node before every use of a tensor, of a value whose type admits several kinds, and of a list that no node writes to.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let graph = cx.graph();
+        let has_lists = graph.values_in_order().any(|v| is_list(graph.ty(v)));
+        let written: HashSet<ValueId, FxBuildHasher> = if has_lists {
+            let (graph, aliases) = cx.with::<AliasDb>();
+            graph.values_in_order().filter(|&v| is_list(graph.ty(v)) && aliases.is_written(v)).collect()
+        } else {
+            HashSet::default()
+        };
+        let graph = cx.graph();
+        let is_observed = |graph: &Graph, v: ValueId| {
+            let ty = graph.ty(v);
+            let is_known = !ty.is_tensor() && graph.is_prim(graph.def(v), Prim::Constant);
+            is_specializable(ty) && !is_known && !written.contains(&v)
+        };
         let users: Vec<NodeId> = graph
             .nodes_deep()
-            .filter(|&n| !graph.is_prim(n, Prim::Profile) && has_tensors(graph, n))
+            .filter(|&n| !graph.is_prim(n, Prim::Profile) && graph.operands(n).any(|v| is_observed(graph, v)))
             .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();
         let mut index = 0;
@@ -32,10 +50,10 @@ impl Pass for InsertProfileNodes {
             let operands: SmallVec<[ValueId; 8]> = editor.graph().operands(user).collect();
             let mut profiled: SmallVec<[(ValueId, ValueId); 4]> = SmallVec::new();
             for (position, value) in operands.into_iter().enumerate() {
-                let ty = editor.graph().ty(value);
-                if !ty.is_tensor() {
+                if !is_observed(editor.graph(), value) {
                     continue;
                 }
+                let ty = editor.graph().ty(value);
                 let known = profiled.iter().find(|(of, _)| *of == value).map(|&(_, by)| by);
                 let result = known.unwrap_or_else(|| {
                     let loc = editor.graph().loc(user);
@@ -54,8 +72,14 @@ impl Pass for InsertProfileNodes {
     }
 }
 
-fn has_tensors(graph: &Graph, node: NodeId) -> bool {
-    graph.operands(node).any(|v| graph.ty(v).is_tensor())
+/// Whether code can profit from what is known about a value beyond its type.
+fn is_specializable(ty: Type) -> bool {
+    let several = matches!(ty.kind(), TypeKind::Any | TypeKind::Union(_) | TypeKind::Number);
+    ty.is_tensor() || several || ty.optional_elem().is_some() || is_list(ty)
+}
+
+fn is_list(ty: Type) -> bool {
+    matches!(ty.kind(), TypeKind::List(_))
 }
 
 /// Removes `prim::profile` nodes.

@@ -6,6 +6,7 @@
 use super::{IdiomCx, Replacement};
 use crate::facets::ContainerOp;
 use crate::rules::rule::same_constant;
+use flambeau_analysis::guards::{guarded_length, is_guard};
 use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
@@ -17,10 +18,10 @@ pub(super) fn plan(view: &IdiomCx<'_>, node: NodeId, what: ContainerOp) -> Optio
     match what {
         ContainerOp::Count => {
             let container = operand(0)?;
-            let count = match list_of(view, container) {
-                Some(elements) => elements.len(),
-                None => entries_of(view, container)?.len(),
-            };
+            let known = list_of(view, container).map(|elements| elements.len());
+            let count = known
+                .or_else(|| guarded_length_of(view, container))
+                .or_else(|| Some(entries_of(view, container)?.len()))?;
             Some(Replacement::Constant(IValue::Int(i64::try_from(count).ok()?), Type::INT))
         }
         ContainerOp::Item => {
@@ -88,6 +89,13 @@ fn list_of(view: &IdiomCx<'_>, list: ValueId) -> Option<Vec<ValueId>> {
     let def = g.def(list);
     let made = g.is_prim(def, Prim::ListConstruct) && g.operand_count(def) <= MAX_ELEMENTS;
     made.then(|| g.operands(def).map(|v| view.resolve(v)).collect())
+}
+
+/// The length that a guard states of a list without writers.
+fn guarded_length_of(view: &IdiomCx<'_>, list: ValueId) -> Option<usize> {
+    let g = view.graph;
+    let guard = g.def(list);
+    (is_guard(g, guard) && !view.db.is_written(list)).then(|| guarded_length(g, guard))?
 }
 
 /// Keys and values of a dictionary that was constructed from distinct constant keys and has no writers.

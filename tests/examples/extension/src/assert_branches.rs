@@ -3,7 +3,7 @@
 //! It uses the effects of operators, not their names.
 
 use flambeau::analysis::{Analysis, AnalysisCx, Update};
-use flambeau::ir::{BlockId, Change, Graph, NodeId, OpKind, Prim};
+use flambeau::ir::{BlockId, Change, Effects, Graph, NodeId, OpKind, Prim};
 
 /// The `prim::If` nodes, in program order, that have no result and at most raise an exception: the compiled form of
 /// `assert`.
@@ -58,7 +58,9 @@ fn only_raises(graph: &Graph, block: BlockId) -> bool {
         OpKind::Row(id) => {
             let registry = graph.registry();
             let effects = registry.effects(id);
-            !effects.has_side_effects() && !registry.schema(id).is_mutable()
+            // A draw of random numbers changes the results of later draws.
+            let is_observable = effects.has_side_effects() || effects.contains(Effects::RANDOM);
+            !is_observable && !registry.schema(id).is_mutable()
         }
         OpKind::Unknown(_) => false,
     })

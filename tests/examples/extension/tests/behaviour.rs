@@ -194,6 +194,23 @@ fn the_analysis_follows_edits() {
 }
 
 #[test]
+fn branches_that_draw_random_numbers_are_not_assertions() {
+    let text = "graph(%p : bool, %s : int[]):
+  %none : NoneType = prim::Constant()
+   = prim::If(%p)
+    block0():
+      %r : Tensor = aten::rand(%s, %none, %none, %none, %none)
+      -> ()
+    block1():
+      -> ()
+  return (%p)
+";
+    let graph = session().parse_ir(text).unwrap().entry("forward").unwrap().graph().clone();
+    assert!(names(&graph).contains(&"aten::rand"));
+    assert!(Analyses::new().get::<AssertBranches>(&graph).nodes().is_empty());
+}
+
+#[test]
 fn the_analysis_combines_with_standard_ones() {
     let session = session();
     let graph = graph(&session, SOURCE);

@@ -50,7 +50,8 @@ fn state(entry: &Entry) -> String {
         for guard in plan.code().bailouts().filter(|guard| guard.failures > 0) {
             let (value, result) = (graph.operand(guard.node, 0), graph.result(guard.node, 0));
             let (name, ty) = (graph.name(value), graph.ty(result));
-            let _ = write!(text, ", guard of %{name}: {ty} failed {} times", guard.failures);
+            let length = guard.length.map_or_else(String::new, |n| format!(" of length {n}"));
+            let _ = write!(text, ", guard of %{name}: {ty}{length} failed {} times", guard.failures);
         }
     }
     text

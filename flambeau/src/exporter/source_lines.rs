@@ -1,6 +1,6 @@
-//! Source lines of nodes, for the texts of the exported program.
+//! Source lines of nodes, for the `stack_trace` of nodes of an exported program.
 //!
-//! A text has one place per active call, and calls in a loop or from several nodes have the same places, so each is
+//! A trace has one line per active call, and calls in a loop or from several nodes have the same lines, so each is
 //! computed once. Starts of lines are indexed per source: finding a line takes logarithmic time.
 
 use flambeau_ir::{Source, SourceRange};
@@ -8,63 +8,63 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::sync::Arc;
 
-/// The places that have been computed.
+/// The lines that have been computed.
 #[derive(Default)]
-pub(super) struct Places {
+pub(super) struct SourceLines {
     /// By the address of the source and the offset in it. `sources` keeps the sources alive.
-    known: HashMap<(usize, u32), Place, FxBuildHasher>,
-    sources: HashMap<usize, Lines, FxBuildHasher>,
+    known: HashMap<(usize, u32), SourceLine, FxBuildHasher>,
+    sources: HashMap<usize, LineStarts, FxBuildHasher>,
 }
 
 /// A line of a file.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SourceLine {
     file: String,
     line: u32,
     code: String,
 }
 
-struct Lines {
+struct LineStarts {
     source: Arc<Source>,
     /// Byte offsets of the starts of lines.
     starts: Vec<u32>,
 }
 
-impl Places {
+impl SourceLines {
     /// Returns the line of a range, in the original source if the text was generated from one.
-    pub(super) fn of(&mut self, range: &SourceRange) -> &Place {
+    pub(super) fn of(&mut self, range: &SourceRange) -> &SourceLine {
         let key = (Arc::as_ptr(&range.source) as usize, range.range.start);
         let sources = &mut self.sources;
         self.known.entry(key).or_insert_with(|| {
-            let own = sources.entry(key.0).or_insert_with(|| Lines::of(&range.source));
+            let own = sources.entry(key.0).or_insert_with(|| LineStarts::of(&range.source));
             match range.original() {
-                Some(original) => Lines::of(&original.source).place(original.range.start),
-                None => own.place(range.range.start),
+                Some(original) => LineStarts::of(&original.source).line_at(original.range.start),
+                None => own.line_at(range.range.start),
             }
         })
     }
 }
 
-impl Lines {
-    fn of(source: &Arc<Source>) -> Lines {
+impl LineStarts {
+    fn of(source: &Arc<Source>) -> LineStarts {
         let newlines = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = std::iter::once(0).chain(newlines.map(|(at, _)| at as u32 + 1)).collect();
-        Lines { source: Arc::clone(source), starts }
+        LineStarts { source: Arc::clone(source), starts }
     }
 
-    fn place(&self, offset: u32) -> Place {
+    fn line_at(&self, offset: u32) -> SourceLine {
         let index = self.starts.partition_point(|&start| start <= offset).saturating_sub(1);
         let start = self.starts.get(index).map_or(0, |&start| start as usize);
         let rest = self.source.text.get(start..).unwrap_or_default();
         let code = rest.lines().next().unwrap_or_default().trim().to_owned();
-        Place { file: self.source.name.clone(), line: self.source.first_line + index as u32, code }
+        SourceLine { file: self.source.name.clone(), line: self.source.first_line + index as u32, code }
     }
 }
 
-impl Place {
-    /// Returns the place as an entry of a Python traceback.
+impl SourceLine {
+    /// Returns the line as an entry of a Python traceback.
     pub(super) fn entry(&self, function: &str) -> String {
-        let Place { file, line, code } = self;
+        let SourceLine { file, line, code } = self;
         format!("  File \"{file}\", line {line}, in {function}\n    {code}\n")
     }
 }
