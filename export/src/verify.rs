@@ -30,9 +30,11 @@ use std::collections::BTreeSet;
 use flambeau_ir::Registry;
 
 use crate::error::quoted;
+use crate::expr::Expr;
 use crate::fx::{Operators, check};
 use crate::model::{
     Argument, Constant, GraphModel, InputSpec, ModuleCallSignature, OutputSpec, ProgramModel, Signature,
+    SymInt,
 };
 use crate::tree::TreeSpec;
 use crate::{ExportCode, ExportError};
@@ -132,8 +134,11 @@ impl<'p> Check<'p> {
     }
 
     fn ranges(&mut self) {
+        let sizes = input_sizes(self.program);
         for (symbol, range) in &self.program.range_constraints {
-            if let (Some(min), Some(max)) = (range.min, range.max)
+            // A size is not negative, so a range of a size without a minimum begins at 0.
+            let least = if sizes.contains(symbol.as_str()) { range.min.max(Some(0)) } else { range.min };
+            if let (Some(min), Some(max)) = (least, range.max)
                 && min > max
             {
                 let message = format!("the range of {} is empty: {min} to {max}", quoted(symbol));
@@ -322,6 +327,19 @@ impl<'p> Check<'p> {
 
 fn is_tensor(constant: Option<&Constant>) -> bool {
     matches!(constant, Some(Constant::Tensor(_)))
+}
+
+/// Returns the symbols that are sizes of inputs.
+fn input_sizes(program: &ProgramModel) -> BTreeSet<String> {
+    let graph = &program.module.graph;
+    let metadata = graph.inputs.iter().filter_map(|input| graph.tensor_values.get(input.name()?));
+    let symbols = metadata.flat_map(|meta| &meta.sizes).filter_map(|size| match size {
+        SymInt::Expr { expr, .. } if matches!(program.exprs.get(*expr), Expr::Symbol(_)) => {
+            Some(program.exprs.to_text(*expr))
+        }
+        _ => None,
+    });
+    symbols.collect()
 }
 
 /// Returns the name of the input of a graph that a spec stands for, or `None` for a constant.

@@ -169,3 +169,101 @@ def f(x: Tensor):
         }
     }
 }
+
+/// Calls on complex endpoints, negative bases, counts of 0 and empty tensors, with the dtype, sizes and elements of PyTorch 2.6; two
+/// elements per complex number. `c` is 1+2j and `d` is 3 in float64.
+const EDGES: &[(&str, DType, &[i64], &[f64])] = &[
+    ("torch.linspace(c, d, 3)", DType::C64, &[3], &[1.0, 2.0, 2.0, 1.0, 3.0, 0.0]),
+    ("torch.linspace(c, 4, 3)", DType::C64, &[3], &[1.0, 2.0, 2.5, 1.0, 4.0, 0.0]),
+    ("torch.linspace(1, c, 3)", DType::C64, &[3], &[1.0, 0.0, 1.0, 1.0, 1.0, 2.0]),
+    ("torch.linspace(c, d, 1)", DType::C64, &[1], &[1.0, 2.0]),
+    ("torch.linspace(d, 1 + 1j, 3)", DType::C64, &[3], &[3.0, 0.0, 2.0, 0.5, 1.0, 1.0]),
+    ("torch.linspace(1 + 1j, 3, 3)", DType::C64, &[3], &[1.0, 1.0, 2.0, 0.5, 3.0, 0.0]),
+    ("torch.linspace(1 + 1j, 3, 1)", DType::C64, &[1], &[1.0, 1.0]),
+    ("torch.linspace(c, d, 3, dtype=torch.complex128)", DType::C128, &[3], &[1.0, 2.0, 2.0, 1.0, 3.0, 0.0]),
+    ("torch.linspace(d, 0.1, 2, dtype=torch.float64)", DType::F64, &[2], &[3.0, 0.1]),
+    ("torch.logspace(0, 3, 4, -2.0)", DType::F32, &[4], &[1.0, -2.0, 4.0, -8.0]),
+    ("torch.logspace(0, 1, 3, -2.0)", DType::F32, &[3], &[1.0, f64::NAN, -2.0]),
+    (
+        "torch.logspace(0, 2, 3, -2.0, dtype=torch.complex64)",
+        DType::C64,
+        &[3],
+        &[1.0, 0.0, -2.0, 0.0, 4.0, 0.0],
+    ),
+    (
+        "torch.logspace(1 + 1j, 2, 3)",
+        DType::C64,
+        &[3],
+        &[-6.682015419, 7.439803123, 12.880187988, 28.880804062, 100.0, 0.0],
+    ),
+    (
+        "torch.logspace(c, d, 3)",
+        DType::C64,
+        &[3],
+        &[-1.070134163, -9.942575455, -66.82015991, 74.398033142, 1000.0, 0.0],
+    ),
+    ("torch.logspace(0.5, 3, 5, 2.0, dtype=torch.int32)", DType::I32, &[5], &[1.0, 1.0, 2.0, 4.0, 8.0]),
+    ("torch.vander(torch.tensor([1, 2, 3]), 0)", DType::I64, &[3, 0], &[]),
+    ("torch.vander(torch.tensor([1.0, 2.0]), 1)", DType::F32, &[2, 1], &[1.0, 1.0]),
+    ("torch.vander(torch.tensor([True, False]), 0)", DType::I64, &[2, 0], &[]),
+    ("torch.vander(torch.zeros([0]))", DType::F32, &[0, 0], &[]),
+    ("torch.linalg_cond(torch.zeros([0, 0]))", DType::F32, &[], &[0.0]),
+    ("torch.linalg_cond(torch.zeros([2, 0, 0]))", DType::F32, &[2], &[0.0, 0.0]),
+    ("torch.linalg_cond(torch.zeros([2, 0, 0], dtype=torch.complex64), -2)", DType::F32, &[2], &[0.0, 0.0]),
+    ("torch.linalg_cond(torch.zeros([0, 3, 3]))", DType::F32, &[0], &[]),
+    ("torch.linalg_cond(torch.zeros([0, 3]))", DType::F32, &[], &[0.0]),
+    ("torch.trapezoid(torch.zeros([0], dtype=torch.int64))", DType::I64, &[], &[0.0]),
+    ("torch.trapezoid(torch.zeros([2, 0], dtype=torch.int64))", DType::I64, &[2], &[0.0, 0.0]),
+    ("torch.trapezoid(torch.zeros([0, 2], dtype=torch.int64))", DType::F32, &[0], &[]),
+    ("torch.trapezoid(torch.zeros([1], dtype=torch.int64))", DType::F32, &[], &[0.0]),
+    (
+        "torch.trapezoid(torch.zeros([2, 0], dtype=torch.int64), torch.zeros([2, 0]))",
+        DType::I64,
+        &[2],
+        &[0.0, 0.0],
+    ),
+];
+
+#[test]
+fn decompositions_agree_with_pytorch_on_edges() {
+    let session = Session::standard().unwrap();
+    let core = DecompositionTable::core_aten(&session).unwrap();
+    let source: String = EDGES
+        .iter()
+        .enumerate()
+        .map(|(i, (call, ..))| format!("def f{i}(c: Tensor, d: Tensor):\n    return {call}\n\n"))
+        .collect();
+    let program = session.compile_source(&source, "model.py").unwrap();
+    let c = Tensor::from_vec(vec![1.0_f32, 2.0], &[2]).unwrap().view_as_complex().unwrap();
+    let d = Tensor::from_vec(vec![3.0_f64], &[]).unwrap();
+    let args = [IValue::Tensor(c), IValue::Tensor(d)];
+    let options = ExportOptions { in_place: true, ..ExportOptions::default() };
+    let mut problems = Vec::new();
+    for (i, (call, dtype, sizes, elements)) in EDGES.iter().enumerate() {
+        let run = || -> Result<(), String> {
+            let text = |e: flambeau::Error| e.render();
+            let entry = program.entry(&format!("f{i}")).map_err(text)?;
+            let exported = ExportedProgram::from_entry_with(&entry, &args, &[], &options).map_err(text)?;
+            let decomposed = exported.run_decompositions(&core).map_err(text)?;
+            let got = decomposed.call(&args, &[]).map_err(text)?;
+            let got = got.as_tensor().unwrap();
+            let parts = if got.dtype().is_complex() { got.view_as_real().unwrap() } else { got.clone() };
+            let found = parts.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+            let is_near =
+                |(a, b): (&f64, &f64)| (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-5 * (1.0 + b.abs());
+            let fits = got.dtype() == *dtype
+                && got.sizes() == *sizes
+                && found.len() == elements.len()
+                && found.iter().zip(*elements).all(is_near);
+            if fits {
+                Ok(())
+            } else {
+                Err(format!("{got:?}: {found:?} for {dtype:?} {sizes:?} {elements:?}"))
+            }
+        };
+        if let Err(problem) = run() {
+            problems.push(format!("{call}: {problem}"));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}

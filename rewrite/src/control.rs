@@ -100,6 +100,7 @@ pub struct Control {
     deadline: Deadline,
     injected_bug: InjectedBug,
     trace: Option<RewriteTrace>,
+    is_rewritten: bool,
 }
 
 impl Control {
@@ -161,6 +162,15 @@ impl Control {
 
     pub(crate) fn trace_mut(&mut self) -> Option<&mut RewriteTrace> {
         self.trace.as_mut()
+    }
+
+    /// Returns whether a pass that has ended changed more than types and names.
+    pub fn is_rewritten(&self) -> bool {
+        self.is_rewritten
+    }
+
+    pub(crate) fn set_rewritten(&mut self) {
+        self.is_rewritten = true;
     }
 
     /// Plants a bug: makes one pass wrong on purpose.

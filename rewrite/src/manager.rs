@@ -48,6 +48,11 @@ pub struct Edits {
 }
 
 impl Edits {
+    /// Returns whether nothing but types changed.
+    fn are_types(self) -> bool {
+        self == Edits { types: self.types, ..Edits::default() }
+    }
+
     fn read(graph: &Graph, since: Revision) -> Option<Self> {
         let mut e = Edits::default();
         for change in graph.journal().since(since)? {
@@ -334,6 +339,10 @@ impl<'a> Manager<'a> {
         if let (Some(trace), Some(names)) = (control.trace_mut(), names) {
             trace.replaced(pass.name(), graph, revision, &names);
         }
+        let edits = Edits::read(graph, revision);
+        if edits.is_none_or(|edits| !edits.are_types()) {
+            control.set_rewritten();
+        }
         let now = totals(analyses);
         report.passes.push(PassReport {
             pass: pass.name(),
@@ -341,7 +350,7 @@ impl<'a> Manager<'a> {
             nodes: (nodes, graph.node_count()),
             revisions: (revision, graph.journal().revision()),
             changed,
-            edits: Edits::read(graph, revision),
+            edits,
             counts,
             time,
             analyses: (now.0 - made.0, now.1 - made.1),

@@ -230,6 +230,11 @@ impl<'a> PassCx<'a> {
         took
     }
 
+    /// Returns whether an earlier pass of the run changed more than types and names.
+    pub fn is_rewritten(&self) -> bool {
+        self.control.is_rewritten()
+    }
+
     /// Returns the time at which the run must have ended. A pass checks it in searches that take longer than the
     /// rewrites that follow.
     pub fn deadline(&self) -> Deadline {

@@ -145,7 +145,9 @@ impl Tracer<'_> {
             .ok_or_else(|| KernelError::unsupported(format!("`{}` has no kernel", schema.full_name())))?;
         let mut given = args.to_vec();
         let result = match kernel.call_on(schema, &mut given, self.host) {
-            // The examples of a decomposition are zeros, which integers cannot be divided by, and which are no pivots.
+            // The examples of a decomposition are zeros. Some operators fail on zeros (integers cannot be divided by them, and
+            // they are no pivots) but not on ones, and only the metadata of the results counts. A call that fails on ones, too,
+            // has the error of the first attempt.
             Err(error) if self.table.is_some() && error.fault() == Fault::Input => {
                 let mut given = with_ones(schema, args)?;
                 kernel.call_on(schema, &mut given, self.host).map_err(|_| error)?
@@ -401,7 +403,9 @@ pub(super) fn short(schema: &FunctionSchema) -> &str {
     schema.name.as_str().rsplit("::").next().unwrap_or_default()
 }
 
-/// Returns operands with ones in place of the elements of integer tensors that the operator does not write.
+/// Returns the operands for the second attempt to compute an example: with ones as the elements of tensors whose dtype is not
+/// floating. Tensors that the operator writes are those of the first attempt, which may have changed some of their elements before
+/// it failed; only their metadata counts, too.
 fn with_ones(schema: &FunctionSchema, args: &[IValue]) -> Res<Vec<IValue>> {
     let with_one = |(arg, parameter): (&IValue, &Argument)| match arg {
         IValue::Tensor(tensor) if !parameter.is_write() && !tensor.dtype().is_floating() => {

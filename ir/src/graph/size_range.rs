@@ -20,6 +20,12 @@ impl SizeRange {
     pub fn contains(&self, size: i64) -> bool {
         self.min <= size && size <= self.max
     }
+
+    /// Returns whether no size is in the range. The verifier refuses such a range: it would let analyses conclude anything.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.min.max(0) > self.max
+    }
 }
 
 /// The ranges of one graph.

@@ -1,13 +1,18 @@
-//! Phase 2: the numbers of blocks, operands and results of structural operators.
+//! Phase 2: the numbers of blocks, operands and results of structural operators, and the ranges of sizes.
 
 use super::{Findings, VerifyError};
 use crate::attr::{Attr, names};
-use crate::graph::{Graph, WalkStep};
+use crate::graph::{Graph, SizeRange, WalkStep};
 use crate::id::NodeId;
 use crate::op::Prim;
 use std::ops::RangeInclusive;
 
 pub(super) fn check(g: &Graph, findings: &mut Findings) {
+    for range in g.size_ranges().filter(|range| range.is_empty()) {
+        let SizeRange { symbol, min, max } = range;
+        let message = format!("no size is in the range [{min}, {max}] of SS({symbol})");
+        findings.push(VerifyError::new("V018", g.param(g.root()), message));
+    }
     for step in g.walk(g.root()) {
         match step {
             WalkStep::Node(node) => {

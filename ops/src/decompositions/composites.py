@@ -473,6 +473,9 @@ def diff(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append: Opti
 # replaces aten::trapezoid.dx
 def trapezoid(y: Tensor, dx: number, dim: int) -> Tensor:
     size = y.size(dim)
+    # The sum of no trapezoids has the dtype of `y`; all others are divided.
+    if size == 0:
+        return torch.sum(y, [dim], False, dtype=y.dtype)
     pairs = torch.slice(y, dim, 1, size) + torch.slice(y, dim, 0, size - 1)
     return torch.sum(pairs, [dim], False) * (float(dx) / 2.0)
 

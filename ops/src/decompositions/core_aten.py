@@ -408,9 +408,13 @@ def eye(n: int, dtype: Optional[int], layout: Optional[int], device: Optional[De
 
 # replaces aten::linspace
 def linspace(start: number, end: number, steps: int, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    wanted = torch.float32 if dtype is None else dtype
+    is_complex = isinstance(start, complex) or isinstance(end, complex)
+    wanted = _range_dtype(is_complex, dtype)
     if steps < 2:
         return torch.full([steps], start, dtype=wanted, device=device)
+    if is_complex:
+        first, last = torch.full([], start, dtype=wanted, device=device), torch.full([], end, dtype=wanted, device=device)
+        return _between(first, last, steps)
     computed = torch.float64 if wanted == torch.float64 else torch.float32
     step = (float(end) - float(start)) / (steps - 1)
     index = torch.arange(0, steps, 1, dtype=torch.int64, device=device)

@@ -170,23 +170,29 @@ def linalg_multi_dot(tensors: List[Tensor]) -> Tensor:
 def chain_matmul(matrices: List[Tensor]) -> Tensor:
     return matrices[0] if len(matrices) == 1 else torch.linalg_multi_dot(matrices)
 
+# The powers of `x` from 0, in a new last dimension of size `count`.
+def _vandermonde(x: Tensor, count: int) -> Tensor:
+    if not x.is_floating_point() and not x.is_complex():
+        x = torch._to_copy(x, dtype=torch.int64)
+    lead = x.size()
+    if count == 0:
+        return torch.full(lead + [0], 1, dtype=x.dtype)
+    powers = torch.cumprod(x.unsqueeze(-1).expand(lead + [count - 1]), -1)
+    return torch.cat([torch.full(lead + [1], 1, dtype=x.dtype), powers], -1)
+
 # replaces aten::linalg_vander
 def linalg_vander(x: Tensor, *, N: Optional[int]) -> Tensor:
     count = x.size(-1)
     if N is not None:
         count = N
-    if not x.is_floating_point() and not x.is_complex():
-        x = torch._to_copy(x, dtype=torch.int64)
-    lead = x.size()
-    powers = torch.cumprod(x.unsqueeze(-1).expand(lead + [count - 1]), -1)
-    return torch.cat([torch.full(lead + [1], 1, dtype=x.dtype), powers], -1)
+    return _vandermonde(x, count)
 
 # replaces aten::vander
 def vander(x: Tensor, N: Optional[int], increasing: bool) -> Tensor:
     count = x.size(0)
     if N is not None:
         count = N
-    result = torch.linalg_vander(x, N=count)
+    result = _vandermonde(x, count)
     return result if increasing else torch.flip(result, [1])
 
 # Norms of matrices.
@@ -240,6 +246,9 @@ def linalg_cond(self: Tensor, p: Optional[number]) -> Tensor:
     order = 2.0 if p is None else float(p)
     if abs(order) != 2.0:
         return torch.linalg_cond(self, p)
+    # An empty matrix has no singular values, and the condition number 0.
+    if self.numel() == 0:
+        return torch.full(self.size()[:-2], 0, dtype=torch.real(self).dtype if self.is_complex() else self.dtype)
     values = torch.linalg_svdvals(self)
     most, least = values.select(-1, 0), values.select(-1, -1)
     return torch.div(most, least) if order > 0 else torch.div(least, most)

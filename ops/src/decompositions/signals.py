@@ -300,6 +300,8 @@ def _distances(x: Tensor, dim: int, rank: int) -> Tensor:
 
 # replaces aten::trapezoid.x, aten::trapz.x
 def trapezoid_at(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    if y.size(dim) == 0:
+        return torch.sum(y, [dim], False, dtype=y.dtype)
     return torch.sum(_pairs(y, dim) * _distances(x, dim, y.dim()), [dim], False) / 2.0
 
 # replaces aten::trapz.dx
@@ -316,46 +318,65 @@ def cumulative_trapezoid_at(y: Tensor, x: Tensor, *, dim: int) -> Tensor:
 
 # Ranges.
 
-def _between(start: Tensor, end: Tensor, steps: int, dtype: Optional[int]) -> Tensor:
-    wanted = torch.float32 if dtype is None else dtype
-    a, b = start.to(wanted), end.to(wanted)
+# The dtype of the elements between two endpoints: complex if one of these is, unless a dtype is given.
+def _range_dtype(is_complex: bool, dtype: Optional[int]) -> int:
+    if dtype is not None:
+        return dtype
+    return torch.complex64 if is_complex else torch.float32
+
+# Both endpoints have the dtype of the result.
+def _between(start: Tensor, end: Tensor, steps: int) -> Tensor:
     if steps < 2:
-        return a.expand([steps]).clone()
-    computed = torch.float64 if wanted == torch.float64 else torch.float32
-    step = torch.div(b - a, steps - 1)
+        return start.expand([steps]).clone()
+    is_double = start.dtype == torch.float64 or start.dtype == torch.complex128
+    computed = torch.float64 if is_double else torch.float32
+    step = torch.div(end - start, steps - 1)
     index = torch.arange(0, steps, 1, dtype=torch.int64, device=start.device)
     near = torch._to_copy(index, dtype=computed)
     far = torch._to_copy(index * -1 + (steps - 1), dtype=computed)
-    result = torch.where(index < steps // 2, a + near * step, b - far * step)
-    return result.to(wanted)
+    result = torch.where(index < steps // 2, start + near * step, end - far * step)
+    return result.to(start.dtype)
 
 # replaces aten::linspace.Tensor_Tensor
 def linspace_tensors(start: Tensor, end: Tensor, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _between(start, end, steps, dtype)
+    wanted = _range_dtype(start.is_complex() or end.is_complex(), dtype)
+    return _between(start.to(wanted), end.to(wanted), steps)
 
 # replaces aten::linspace.Tensor_Scalar
 def linspace_from(start: Tensor, end: number, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _between(start, torch.full([], end), steps, dtype)
+    wanted = _range_dtype(start.is_complex() or isinstance(end, complex), dtype)
+    return _between(start.to(wanted), torch.full([], end, dtype=wanted), steps)
 
 # replaces aten::linspace.Scalar_Tensor
 def linspace_to(start: number, end: Tensor, steps: int, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _between(torch.full([], start), end, steps, dtype)
+    wanted = _range_dtype(isinstance(start, complex) or end.is_complex(), dtype)
+    return _between(torch.full([], start, dtype=wanted), end.to(wanted), steps)
 
-def _powers(base: float, exponents: Tensor, dtype: Optional[int]) -> Tensor:
-    return torch.pow(base, exponents).to(torch.float32 if dtype is None else dtype)
+# Powers of `base` with exponents between two endpoints, which have the dtype of the result. PyTorch computes complex powers in
+# that dtype and all others in float64.
+def _powers_between(start: Tensor, end: Tensor, steps: int, base: float) -> Tensor:
+    if start.is_complex():
+        return torch.pow(torch.full([], base, dtype=start.dtype), _between(start, end, steps))
+    exponents = _between(start.to(torch.float64), end.to(torch.float64), steps)
+    return torch.pow(base, exponents).to(start.dtype)
 
 # replaces aten::logspace
 def logspace(start: number, end: number, steps: int, base: float, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _powers(base, torch.linspace(start, end, steps, dtype=torch.float64, device=device), dtype)
+    wanted = _range_dtype(isinstance(start, complex) or isinstance(end, complex), dtype)
+    first, last = torch.full([], start, dtype=wanted, device=device), torch.full([], end, dtype=wanted, device=device)
+    return _powers_between(first, last, steps, base)
 
 # replaces aten::logspace.Tensor_Tensor
 def logspace_tensors(start: Tensor, end: Tensor, steps: int, base: float, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _powers(base, _between(start, end, steps, torch.float64), dtype)
+    wanted = _range_dtype(start.is_complex() or end.is_complex(), dtype)
+    return _powers_between(start.to(wanted), end.to(wanted), steps, base)
 
 # replaces aten::logspace.Tensor_Scalar
 def logspace_from(start: Tensor, end: number, steps: int, base: float, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _powers(base, _between(start, torch.full([], end, dtype=torch.float64), steps, torch.float64), dtype)
+    wanted = _range_dtype(start.is_complex() or isinstance(end, complex), dtype)
+    return _powers_between(start.to(wanted), torch.full([], end, dtype=wanted), steps, base)
 
 # replaces aten::logspace.Scalar_Tensor
 def logspace_to(start: number, end: Tensor, steps: int, base: float, *, dtype: Optional[int], layout: Optional[int], device: Optional[Device], pin_memory: Optional[bool]) -> Tensor:
-    return _powers(base, _between(torch.full([], start, dtype=torch.float64), end, steps, torch.float64), dtype)
+    wanted = _range_dtype(isinstance(start, complex) or end.is_complex(), dtype)
+    return _powers_between(torch.full([], start, dtype=wanted), end.to(wanted), steps, base)
