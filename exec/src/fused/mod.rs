@@ -45,11 +45,10 @@ enum Lane {
     Number(f64),
 }
 
-/// The inputs of a group that computes one row: tensors whose only dimension of another size than 1 is the last one, and
-/// pieces of such tensors.
-struct Row<'a> {
+/// The inputs of a group that is computed row by row. A row has the elements that differ in the last index only.
+struct Rows<'a> {
     tensors: SmallVec<[&'a Tensor; 8]>,
-    /// The rows, in the order of the tensor inputs.
+    /// The rows of each tensor input and of each piece.
     parts: SmallVec<[RowPart; 16]>,
     /// One entry per input of the program; `Lane::Tensor` indexes `parts`.
     sources: SmallVec<[Lane; 16]>,
@@ -57,14 +56,15 @@ struct Row<'a> {
     sizes: Dims,
 }
 
-impl<'a> Row<'a> {
-    /// Finds the rows; returns `None` if an input is no row of the length of the others, or if an output would have a lower
-    /// rank than another.
-    fn of(program: &TileProgram, args: &'a [IValue]) -> Option<Row<'a>> {
+impl<'a> Rows<'a> {
+    /// Finds the rows. Returns `None` if an input has rows of another length than the others, or neither as many rows as the
+    /// outputs nor one, or if an output would have another shape than the others.
+    fn of(program: &TileProgram, args: &'a [IValue]) -> Option<Rows<'a>> {
         let (mut tensors, mut parts, mut sources) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
-        // The arguments of `tensors`, and the rank of each source.
+        // The arguments of `tensors`.
         let mut known: SmallVec<[u32; 8]> = SmallVec::new();
-        let mut ranks: SmallVec<[usize; 16]> = SmallVec::new();
+        // For each source: its rank, and the sizes before the last one.
+        let mut shapes: SmallVec<[(usize, &[i64]); 16]> = SmallVec::new();
         let mut length = None;
         for input in &program.inputs {
             let (arg, piece) = match *input {
@@ -75,12 +75,12 @@ impl<'a> Row<'a> {
                 IValue::Tensor(tensor) => tensor,
                 number if piece.is_none() => {
                     sources.push(Lane::Number(number_of(number)?));
-                    ranks.push(0);
+                    shapes.push((0, &[]));
                     continue;
                 }
                 _ => return None,
             };
-            let whole = row_length(tensor)?;
+            let (&whole, leading) = tensor.sizes().split_last()?;
             let (n, start, rank) = match piece {
                 None => (whole, 0, tensor.rank()),
                 Some(piece) => {
@@ -90,7 +90,7 @@ impl<'a> Row<'a> {
                         return None;
                     }
                     let n = whole / chunk.chunks;
-                    (n, n as usize * piece.number as usize, rank)
+                    (n, usize::try_from(n).ok()? * piece.number as usize, rank)
                 }
             };
             if *length.get_or_insert(n) != n {
@@ -102,24 +102,40 @@ impl<'a> Row<'a> {
                 known.len() - 1
             });
             sources.push(Lane::Tensor(parts.len()));
-            ranks.push(rank);
-            parts.push(RowPart { tensor: at, start });
+            shapes.push((rank, leading));
+            let stride =
+                if leading.iter().all(|&size| size == 1) { 0 } else { usize::try_from(whole).ok()? };
+            parts.push(RowPart { tensor: at, start, stride });
         }
-        let (length, rank) = (length?, ranks.iter().copied().max()?);
-        let is_full = |output: &Vec<u32>| output.iter().any(|&input| ranks[input as usize] == rank);
+        let rank = shapes.iter().map(|shape| shape.0).max()?;
+        let all = shapes.iter().map(|shape| shape.1).find(|leading| leading.iter().any(|&size| size != 1));
+        let all = all.unwrap_or(&[]);
+        let ends_with = |longer: &[i64], shorter: &[i64]| {
+            let (front, back) = longer.split_at(longer.len() - shorter.len());
+            same_sizes(back, shorter) && front.iter().all(|&size| size == 1)
+        };
+        let is_whole = |leading: &[i64]| match leading.len() >= all.len() {
+            true => ends_with(leading, all),
+            false => ends_with(all, leading),
+        };
+        let is_one = |leading: &[i64]| leading.iter().all(|&size| size == 1);
+        if !shapes.iter().all(|&(rank, leading)| rank == 0 || is_one(leading) || is_whole(leading)) {
+            return None;
+        }
+        let is_full = |output: &Vec<u32>| {
+            let own = || output.iter().map(|&input| shapes[input as usize]);
+            own().any(|shape| shape.0 == rank) && own().any(|shape| all.is_empty() || is_whole(shape.1))
+        };
         if !program.reads.iter().all(is_full) {
             return None;
         }
         let mut sizes = Dims::from_elem(1, rank);
-        *sizes.last_mut()? = length;
-        Some(Row { tensors, parts, sources, sizes })
+        let (last, front) = sizes.split_last_mut()?;
+        *last = length?;
+        let gap = front.len().checked_sub(all.len())?;
+        front[gap..].copy_from_slice(all);
+        Some(Rows { tensors, parts, sources, sizes })
     }
-}
-
-/// The size of the last dimension, if all others are 1.
-fn row_length(tensor: &Tensor) -> Option<i64> {
-    let (&last, leading) = tensor.sizes().split_last()?;
-    leading.iter().all(|&size| size == 1).then_some(last)
 }
 
 /// The rank of the shape that the arguments of a chunk broadcast to.
@@ -198,7 +214,7 @@ impl FusedGroup {
     ) -> Result<bool, KernelError> {
         let program = &self.program;
         if !program.chunks.is_empty() {
-            return self.run_row(pool, args, rets);
+            return self.run_rows(pool, args, rets);
         }
         let mut lanes = Lanes::default();
         if !self.collect(args, &[], &mut lanes) || !self.outputs_have_full_rank(&lanes) {
@@ -215,24 +231,26 @@ impl FusedGroup {
         Ok(loops::one_block::<T>(&lanes.tensors, outputs, block, |made| rets.push(IValue::Tensor(made)))?)
     }
 
-    /// Computes a group with chunks whose arguments are rows, so that each piece is a part of a row; returns whether they
-    /// are. No view is created.
-    fn run_row<T: Real>(
+    /// Computes a group with chunks of the last dimension row by row, so that each piece is a part of a row; returns whether
+    /// that is possible. No view is created.
+    fn run_rows<T: Real>(
         &self,
         pool: &TilePool<T>,
         args: &[IValue],
         rets: &mut Rets,
     ) -> Result<bool, KernelError> {
         let program = &self.program;
-        let Some(row) = Row::of(program, args) else { return Ok(false) };
-        let block = |ins: &[&[T]], outs: &mut [&mut [T]]| {
-            let mut tiles = pool.acquire(program);
-            let tiles = tiles.get();
-            tiles.begin(program, &row.sources, outs.first().map_or(0, |out| out.len()));
-            tiles.run(program, &row.sources, ins, outs);
-        };
+        let Some(rows) = Rows::of(program, args) else { return Ok(false) };
+        let length = rows.sizes.last().map_or(0, |&n| n as usize);
+        if length > loops::blockwise_len::<T>() {
+            return Ok(false);
+        }
+        let mut tiles = pool.acquire(program);
+        let tiles = tiles.get();
+        tiles.begin(program, &rows.sources, length);
+        let row = |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.run(program, &rows.sources, ins, outs);
         let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
-        Ok(loops::one_row::<T>(&row.tensors, &row.parts, &row.sizes, outputs, block, to)?)
+        Ok(loops::each_row::<T>(&rows.tensors, &rows.parts, &rows.sizes, outputs, row, to)?)
     }
 
     /// Splits the arguments of all chunks; returns `None` if that is an error, which the bytecode reports.

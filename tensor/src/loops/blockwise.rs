@@ -139,8 +139,11 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
 const FEW_INPUTS: usize = 8;
 const FEW_OUTPUTS: usize = 4;
 
-/// Largest number of parts of [`one_row`] for which no memory is allocated.
+/// Largest number of inputs of [`each_row`] for which no memory is allocated.
 const FEW_PARTS: usize = 16;
+
+/// Largest number of elements of an output of [`each_row`], in blocks: [`blockwise`] divides more among threads.
+const MAX_ROW_BLOCKS: usize = 8;
 
 /// As [`blockwise`], for iterations of a single block over few inputs, all of which are row-major and have the shape of
 /// the outputs, except that dimensions of size 1 in front may be missing. The preparations of [`blockwise`] take several
@@ -155,7 +158,7 @@ const FEW_PARTS: usize = 16;
 pub fn one_block<T: Element>(
     inputs: &[&Tensor],
     outputs: usize,
-    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
     to: impl FnMut(Tensor),
 ) -> Result<bool> {
     let Some(first) = inputs.first() else { return Ok(false) };
@@ -181,22 +184,24 @@ pub fn one_block<T: Element>(
             return Ok(false);
         }
     }
-    let part = |tensor| RowPart { tensor, start: 0 };
-    compute_block::<T>(metas, (metas.len(), part), lead, outputs, f, to)?;
+    let part = |tensor| RowPart { tensor, start: 0, stride: 0 };
+    compute_rows::<T>(metas, (metas.len(), part), (1, lead), outputs, f, to)?;
     Ok(true)
 }
 
-/// A row among the inputs of [`one_row`].
+/// The rows of one input of [`each_row`], in the row-major order of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowPart {
     /// The position of the tensor.
     pub tensor: usize,
-    /// The first element of the row in row-major order.
+    /// The first element of the first row.
     pub start: usize,
+    /// The number of elements from the start of one row to that of the next; 0 if all rows are one.
+    pub stride: usize,
 }
 
-/// As [`one_block`], for rows that are parts of row-major tensors: input `i` has the `sizes[rank - 1]` elements of
-/// `parts[i]`. The outputs have the given sizes, of which only the last one may differ from 1.
+/// As [`one_block`], row by row: the outputs have the given sizes, and `f` is called for each of their rows (the elements
+/// that differ in the last index only) with the rows of the inputs that `parts` states. Tensors are row-major.
 ///
 /// Returns `false`, and calls neither function, if a tensor is of another kind or too short, or if there are too many
 /// elements, tensors or outputs.
@@ -204,22 +209,26 @@ pub struct RowPart {
 /// # Errors
 /// Returns an error if memory is exhausted.
 #[inline]
-pub fn one_row<T: Element>(
+pub fn each_row<T: Element>(
     tensors: &[&Tensor],
     parts: &[RowPart],
     sizes: &[i64],
     outputs: usize,
-    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
     to: impl FnMut(Tensor),
 ) -> Result<bool> {
-    let Some(first) = tensors.first() else { return Ok(false) };
-    let Some((&n, leading)) = sizes.split_last() else { return Ok(false) };
-    let n = usize::try_from(n).unwrap_or(0);
-    let fits =
-        tensors.len() <= FEW_INPUTS && outputs <= FEW_OUTPUTS && n > 0 && n <= blockwise_len::<T::Raw>();
-    if !fits || leading.iter().any(|&size| size != 1) {
+    let (Some(first), Some(&n)) = (tensors.first(), sizes.last()) else { return Ok(false) };
+    let Ok(layout) = Layout::contiguous(sizes) else { return Ok(false) };
+    let (n, elements) = (usize::try_from(n).unwrap_or(0), layout.numel());
+    let few = tensors.len() <= FEW_INPUTS && outputs <= FEW_OUTPUTS;
+    if !few
+        || elements == 0
+        || n > blockwise_len::<T::Raw>()
+        || elements > MAX_ROW_BLOCKS * blockwise_len::<T::Raw>()
+    {
         return Ok(false);
     }
+    let rows = elements / n;
     let mut metas = [first.meta(); FEW_INPUTS];
     for (meta, tensor) in metas.iter_mut().zip(tensors) {
         *meta = tensor.meta();
@@ -230,46 +239,55 @@ pub fn one_row<T: Element>(
     let metas = &metas[..tensors.len()];
     let is_inside = |part: &RowPart| {
         let len = metas.get(part.tensor).map_or(0, |meta| meta.layout.numel());
-        part.start <= len && len - part.start >= n
+        let last =
+            part.stride.checked_mul(rows - 1).and_then(|last| last.checked_add(part.start)?.checked_add(n));
+        last.is_some_and(|end| end <= len)
     };
     if !parts.iter().all(is_inside) {
         return Ok(false);
     }
-    let layout = Layout::contiguous(sizes)?;
-    compute_block::<T>(metas, (parts.len(), |i: usize| parts[i]), &layout, outputs, f, to)?;
+    compute_rows::<T>(metas, (parts.len(), |i: usize| parts[i]), (rows, &layout), outputs, f, to)?;
     Ok(true)
 }
 
-/// Computes [`one_block`] of rows of as many elements as the layout has: their number, and the part that each one is.
+/// Computes outputs of a layout in a number of rows, from the rows that `part` states for each of the inputs.
 #[inline]
-fn compute_block<T: Element>(
+fn compute_rows<T: Element>(
     metas: &[&Meta],
-    (rows, part): (usize, impl Fn(usize) -> RowPart),
-    layout: &Layout,
+    (inputs, part): (usize, impl Fn(usize) -> RowPart),
+    (rows, layout): (usize, &Layout),
     outputs: usize,
-    f: impl FnOnce(&[&[T::Raw]], &mut [&mut [T::Raw]]),
+    mut f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
     to: impl FnMut(Tensor),
 ) -> Result<()> {
-    let n = layout.numel();
+    let elements = layout.numel();
+    let n = elements / rows;
     let mut storages: SmallVec<[Storage; FEW_OUTPUTS]> = SmallVec::new();
     for _ in 0..outputs {
         // SAFETY: every element is written below, before any handle to the storage is returned.
         storages.push(unsafe { Storage::uninit(bytes_of(layout, T::DTYPE)?)? });
     }
     let guards = ReadFew::new(metas);
-    let mut ins: SmallVec<[&[T::Raw]; FEW_PARTS]> = SmallVec::new();
-    for row in 0..rows {
-        let RowPart { tensor, start } = part(row);
-        ins.push(&guards.elements::<T>(metas[tensor])[start..start + n]);
-    }
     let mut outs: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
     for storage in &storages {
-        // SAFETY: pointers and lengths: the storage has space for `n` elements, which may be uninitialized, and is
+        // SAFETY: pointers and lengths: the storage has space for `elements` elements, which may be uninitialized, and is
         // aligned for them. Lifetime: the storage outlives the slice. Aliasing: this function has the only handle.
-        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), n) };
+        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), elements) };
         outs.push(bytes::zeroed(out));
     }
-    f(&ins, &mut outs);
+    let mut ins: SmallVec<[&[T::Raw]; FEW_PARTS]> = SmallVec::new();
+    for row in 0..rows {
+        ins.clear();
+        for input in 0..inputs {
+            let RowPart { tensor, start, stride } = part(input);
+            ins.push(&guards.elements::<T>(metas[tensor])[start + row * stride..][..n]);
+        }
+        let mut own: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
+        for out in &mut outs {
+            own.push(&mut out[row * n..][..n]);
+        }
+        f(&ins, &mut own);
+    }
     drop(ins);
     drop(guards);
     storages
@@ -475,27 +493,38 @@ mod tests {
     fn rows_are_parts_of_tensors() {
         let x = Tensor::from_vec((0..12).map(|i| i as f32).collect(), &[1, 12]).unwrap();
         let y = Tensor::from_vec(vec![100.0f32; 4], &[4]).unwrap();
-        let run = |tensors: &[&Tensor], parts: &[(usize, usize)], sizes: &[i64]| {
-            let parts: Vec<RowPart> =
-                parts.iter().map(|&(tensor, start)| RowPart { tensor, start }).collect();
+        let run = |tensors: &[&Tensor], parts: &[(usize, usize, usize)], sizes: &[i64]| {
+            let part = |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride };
+            let parts: Vec<RowPart> = parts.iter().map(part).collect();
             let mut made = Vec::new();
             let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
                 for i in 0..outs[0].len() {
                     outs[0][i] = ins.iter().map(|x| x[i]).sum();
                 }
             };
-            one_row::<f32>(tensors, &parts, sizes, 1, f, |out| made.push(out)).unwrap().then_some(made)
+            each_row::<f32>(tensors, &parts, sizes, 1, f, |out| made.push(out)).unwrap().then_some(made)
         };
-        let made = run(&[&x, &y], &[(0, 0), (0, 8), (1, 0)], &[1, 4]).unwrap();
+        let made = run(&[&x, &y], &[(0, 0, 0), (0, 8, 0), (1, 0, 0)], &[1, 4]).unwrap();
         assert_eq!(made[0].to_vec::<f32>().unwrap(), [108.0, 110.0, 112.0, 114.0]);
         assert_eq!((made[0].sizes(), made[0].strides()), (&[1i64, 4][..], &[4i64, 1][..]));
-        assert!(run(&[&x, &y], &[(0, 9)], &[1, 4]).is_none(), "too short");
-        assert!(run(&[&x, &y], &[(0, usize::MAX)], &[1, 4]).is_none());
-        assert!(run(&[&x, &y], &[(2, 0)], &[1, 4]).is_none(), "no such tensor");
-        assert!(run(&[&x], &[(0, 0)], &[2, 4]).is_none(), "two rows");
-        assert!(run(&[&x], &[(0, 0)], &[0]).is_none());
-        assert!(run(&[&x], &[(0, 0)], &[]).is_none());
-        assert!(run(&[&x.transpose(0, 1).unwrap().expand(&[12, 2]).unwrap()], &[(0, 0)], &[4]).is_none());
+        let made = run(&[&x, &y], &[(0, 2, 4), (1, 1, 0)], &[3, 1, 2]).unwrap();
+        assert_eq!(made[0].to_vec::<f32>().unwrap(), [102.0, 103.0, 106.0, 107.0, 110.0, 111.0]);
+        assert_eq!(made[0].sizes(), [3, 1, 2]);
+        let refused: [(&[(usize, usize, usize)], &[i64]); 8] = [
+            (&[(0, 9, 0)], &[1, 4]),
+            (&[(0, usize::MAX, 0)], &[1, 4]),
+            (&[(2, 0, 0)], &[1, 4]),
+            (&[(0, 2, 4)], &[3, 3]),
+            (&[(0, 0, usize::MAX)], &[3, 2]),
+            (&[(0, 0, 0)], &[0]),
+            (&[(0, 0, 0)], &[-1]),
+            (&[(0, 0, 0)], &[]),
+        ];
+        for (parts, sizes) in refused {
+            assert!(run(&[&x, &y], parts, sizes).is_none(), "{parts:?} {sizes:?}");
+        }
+        let expanded = x.transpose(0, 1).unwrap().expand(&[12, 2]).unwrap();
+        assert!(run(&[&expanded], &[(0, 0, 0)], &[4]).is_none(), "not row-major");
     }
 
     #[test]

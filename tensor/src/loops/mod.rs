@@ -19,7 +19,7 @@ mod pointwise;
 mod repeat;
 
 pub use block::Map;
-pub use blockwise::{RowPart, blockwise, blockwise_len, one_block, one_row};
+pub use blockwise::{RowPart, blockwise, blockwise_len, each_row, one_block};
 pub(crate) use copy::{copied, copy, copy_fresh};
 pub(crate) use pack::Pack;
 pub use plan::{layout_after, strides_after};

@@ -10,6 +10,10 @@ def halves(x: Tensor, s: float) -> Tensor:
     a, b = torch.chunk(torch.relu(x) * s, 2, -1)
     return a * 2.0 + b
 
+def biased(x: Tensor, b: Tensor, s: Tensor) -> Tuple[Tensor, Tensor]:
+    p, q = torch.chunk(x + b, 2, -1)
+    return torch.relu(p) * s, q * 0.5 + s
+
 def rows(x: Tensor) -> Tensor:
     a, b = torch.chunk(torch.relu(x), 2, 0)
     return a * b + 1.0
@@ -29,3 +33,8 @@ def rows(x: Tensor) -> Tensor:
 # run: rows(tensor([1.0, 2.0, 3.0, 4.0])) == tensor([4.0, 9.0], f32)
 # run: rows(tensor([[1.0, 2.0]])) raises "Expected 2 elements in a list but found 1"
 # run: rows(tensor([1, -2, 3, 4])) == tensor([4.0, 1.0], f32)
+# run: halves(tensor([[[1.0, -2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, -8.0]], [[9.0, 10.0, -11.0, 12.0]]]), 2.0) == tensor([[[10.0, 8.0]], [[34.0, 24.0]], [[36.0, 64.0]]], f32)
+# run: biased(tensor([[1.0, -2.0, 3.0, 4.0], [5.0, 6.0, 7.0, -8.0]]), tensor([1.0, 2.0, 3.0, 4.0]), tensor([[1.0], [2.0]])) == (tensor([[2.0, 0.0], [12.0, 16.0]], f32), tensor([[4.0, 5.0], [7.0, 0.0]], f32))
+# run: biased(tensor([[1.0, -2.0, 3.0, 4.0], [5.0, 6.0, 7.0, -8.0]]), tensor([[[1.0, 2.0, 3.0, 4.0]]]), tensor([[0.5, 2.0]])) == (tensor([[[1.0, 0.0], [3.0, 16.0]]], f32), tensor([[[3.5, 6.0], [5.5, 0.0]]], f32))
+# run: biased(tensor([[1.0, -2.0, 3.0, 4.0], [5.0, 6.0, 7.0, -8.0]]), tensor([[[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, 8.0]]]), tensor([[0.5, 2.0]])) == (tensor([[[1.0, 0.0], [3.0, 16.0]], [[3.0, 8.0], [5.0, 24.0]]], f32), tensor([[[3.5, 6.0], [5.5, 0.0]], [[5.5, 8.0], [7.5, 2.0]]], f32))
+# run: biased(tensor([[1.0, -2.0, 3.0, 4.0]]), tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]), tensor([0.5, 2.0])) == (tensor([[1.0, 0.0], [3.0, 8.0]], f32), tensor([[3.5, 6.0], [5.5, 8.0]], f32))
