@@ -81,8 +81,11 @@ pub fn backward(
     host: &mut Host,
 ) -> Result<(), ExecError> {
     on_host(tape, mode, host, |host| {
-        Walk::new(tape, mode, outputs)?.run(host, &mut |node, grads| match (&node.kind, grads.first()) {
-            (NodeKind::Leaf(leaf), Some(Some(grad))) => history::accumulate(leaf, grad, mode),
+        Walk::new(tape, mode, outputs)?.run(host, &mut |node, grads| match &node.kind {
+            NodeKind::Leaf(leaf) => match grads.first_mut().and_then(Option::take) {
+                Some(grad) => history::accumulate(leaf, grad, mode),
+                None => Ok(()),
+            },
             _ => Ok(()),
         })
     })
@@ -190,11 +193,12 @@ impl<'t> Walk<'t> {
         node.id >= self.began || self.visited.as_ref().is_none_or(is_known)
     }
 
-    /// Propagates all gradients; passes each node with its complete gradients to `arrived`.
+    /// Propagates all gradients; passes each node with its complete gradients to `arrived`, which may take those of
+    /// leaves.
     fn run(
         mut self,
         host: &mut Host,
-        arrived: &mut dyn FnMut(&Node, &[Option<Tensor>]) -> Result<(), KernelError>,
+        arrived: &mut dyn FnMut(&Node, &mut [Option<Tensor>]) -> Result<(), KernelError>,
     ) -> Result<(), ExecError> {
         while let Some((_, PendingNode { node, mut grads })) = self.pending.pop_last() {
             host.poll().map_err(|e| ExecError::of(&e))?;
@@ -202,7 +206,7 @@ impl<'t> Walk<'t> {
                 continue;
             }
             hooks::run_hooks(&node, &mut grads, self.mode, host).map_err(|e| ExecError::of(&e))?;
-            arrived(&node, &grads).map_err(|e| ExecError::of(&e))?;
+            arrived(&node, &mut grads).map_err(|e| ExecError::of(&e))?;
             if let NodeKind::Graph(call) = &node.kind
                 && (self.mode.create_graph || !call.is_complete(&grads))
             {

@@ -231,3 +231,72 @@ impl GraphCall {
         Ok((saved.args.clone(), saved.captures.clone()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::{BackwardOptions, NoDerivatives, Tape, accumulated_grad, backward};
+    use flambeau_tensor::DType;
+
+    /// Returns a new tensor as the gradient, and records whether it got the only handles of the captures, and the address
+    /// of the new tensor.
+    #[derive(Default)]
+    struct Observed {
+        owns_captures: Mutex<Vec<bool>>,
+        gradient: Mutex<usize>,
+    }
+
+    impl GraphDerivative for Observed {
+        fn backward(
+            &self,
+            _: Vec<IValue>,
+            captures: Vec<IValue>,
+            _: &mut Host,
+        ) -> Result<Vec<IValue>, ExecError> {
+            let owned = captures.iter().filter_map(IValue::as_tensor).map(Tensor::is_unique);
+            self.owns_captures.lock().extend(owned);
+            let gradient = tensor();
+            *self.gradient.lock() = gradient.storage().address();
+            Ok(vec![IValue::Tensor(gradient)])
+        }
+
+        fn recorded_backward(
+            &self,
+            _: &[IValue],
+            _: &[IValue],
+            _: &mut Host,
+        ) -> Result<Option<Vec<IValue>>, ExecError> {
+            Ok(None)
+        }
+
+        fn rerun_recorded(&self, _: Vec<IValue>, _: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn tensor() -> Tensor {
+        Tensor::zeros(&[3], DType::F32).expect("memory")
+    }
+
+    #[test]
+    fn a_walk_that_does_not_retain_the_graph_keeps_no_captures_and_copies_no_gradient() {
+        let tape = Tape { derivatives: Arc::new(NoDerivatives), nesting: 0 };
+        for retain_graph in [true, false] {
+            let (leaf, output, derivative) = (tensor(), tensor(), Arc::new(Observed::default()));
+            leaf.set_requires_grad(true);
+            let captures = vec![IValue::Tensor(tensor())];
+            let call =
+                RecordedCall { args: &[], arg_sources: Vec::new(), captures: &captures, generator: None };
+            let recorded: Arc<dyn GraphDerivative> = derivative.clone();
+            record_graph(recorded, &[Some(output.clone())], std::slice::from_ref(&leaf), call);
+            drop(captures);
+            let mode = BackwardOptions { retain_graph, ..BackwardOptions::default() };
+            let walk = || backward(&tape, &[(output.clone(), tensor())], mode, &mut Host::quiet());
+            walk().expect("a gradient");
+            assert_eq!(*derivative.owns_captures.lock(), [!retain_graph]);
+            let gradient = accumulated_grad(&leaf).expect("a gradient");
+            assert_eq!(gradient.storage().address(), *derivative.gradient.lock());
+            assert_eq!(walk().is_ok(), retain_graph, "released captures are an error");
+        }
+    }
+}

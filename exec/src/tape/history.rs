@@ -382,17 +382,18 @@ pub(super) fn retained_grad(tensor: &Tensor) -> Option<Arc<AccumulatedGrad>> {
 /// Adds a gradient to the gradient accumulated in a tensor.
 pub(super) fn accumulate(
     of: &Weak<AccumulatedGrad>,
-    grad: &Tensor,
+    grad: Tensor,
     mode: BackwardOptions,
 ) -> Result<(), KernelError> {
     // The tensor was dropped, so its gradient is unobservable.
     let Some(accumulated) = of.upgrade() else { return Ok(()) };
     let mut accumulated = accumulated.0.lock();
     match &*accumulated {
-        Some(before) if mode.create_graph => *accumulated = Some(linear::sum(before, grad, true)?),
+        Some(before) if mode.create_graph => *accumulated = Some(linear::sum(before, &grad, true)?),
         // Accumulate in place: the gradient may already be shared with the program.
-        Some(before) => before.copy_(&linear::sum(before, grad, false)?)?,
-        None if mode.create_graph => *accumulated = Some(grad.clone()),
+        Some(before) => before.copy_(&linear::sum(before, &grad, false)?)?,
+        // No other code can observe that the memory of a temporary is kept.
+        None if mode.create_graph || grad.is_unique() && grad.is_contiguous() => *accumulated = Some(grad),
         None => *accumulated = Some(grad.clone_data()?),
     }
     Ok(())

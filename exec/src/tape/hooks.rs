@@ -118,7 +118,7 @@ pub(super) fn run_hooks(
     let retained = hooks.retained.lock().clone();
     for (output, accumulated) in retained {
         if let Some(Some(grad)) = grads.get(output) {
-            history::accumulate(&accumulated, grad, mode)?;
+            history::accumulate(&accumulated, grad.clone(), mode)?;
         }
     }
     Ok(())
