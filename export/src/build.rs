@@ -5,6 +5,7 @@
 //! and results.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use flambeau_ir::schema::FunctionSchema;
 
@@ -45,14 +46,14 @@ impl GraphBuilder {
     }
 
     /// Adds a tensor as the next input.
-    pub fn input(&mut self, name: &str, meta: TensorMeta) {
+    pub fn input(&mut self, name: &str, meta: impl Into<Arc<TensorMeta>>) {
         self.define(name, meta);
         self.graph.inputs.push(Argument::Tensor(name.to_owned()));
     }
 
     /// Adds the metadata of a tensor.
-    pub fn define(&mut self, name: &str, meta: TensorMeta) {
-        self.graph.tensor_values.insert(name.to_owned(), meta);
+    pub fn define(&mut self, name: &str, meta: impl Into<Arc<TensorMeta>>) {
+        self.graph.tensor_values.insert(name.to_owned(), meta.into());
     }
 
     /// Adds the metadata of a symbolic number and returns the argument that defines it.

@@ -87,6 +87,7 @@ impl<'a> JsonReader<'a> {
     /// # Errors
     ///
     /// Returns `E001` if no value follows.
+    #[inline]
     pub fn kind(&mut self) -> Res<JsonKind> {
         Ok(match self.next_byte() {
             Some(b'n') => JsonKind::Null,
@@ -198,7 +199,7 @@ impl<'a> JsonReader<'a> {
         let start = self.at + 1;
         // Names of fields and values are short: a search by the byte is faster than one that prepares vectors.
         let rest = &self.bytes()[start..];
-        let plain = rest.iter().take(SHORT_TEXT).take_while(|b| !matches!(b, b'"' | b'\\' | 0..b' ')).count();
+        let plain = plain_bytes(rest);
         if rest.get(plain) == Some(&b'"') {
             self.at = start + plain + 1;
             return Ok(Cow::Borrowed(&self.text[start..start + plain]));
@@ -380,6 +381,7 @@ impl<'a> JsonReader<'a> {
     }
 
     /// Skips white space and returns the next byte.
+    #[inline]
     fn next_byte(&mut self) -> Option<u8> {
         loop {
             match self.bytes().get(self.at) {
@@ -389,13 +391,16 @@ impl<'a> JsonReader<'a> {
         }
     }
 
+    #[inline]
     fn expect(&mut self, wanted: JsonKind) -> Res<()> {
         let found = self.kind()?;
-        if found == wanted {
-            return Ok(());
-        }
+        if found == wanted { Ok(()) } else { Err(self.unexpected(wanted, found)) }
+    }
+
+    #[cold]
+    fn unexpected(&self, wanted: JsonKind, found: JsonKind) -> ExportError {
         let message = format!("expected {}, found {}", wanted.name(), found.name());
-        Err(ExportError::new(ExportCode::Field, message).at(self.at))
+        ExportError::new(ExportCode::Field, message).at(self.at)
     }
 
     fn open(&mut self, kind: JsonKind) -> Res<()> {
@@ -448,9 +453,35 @@ impl<'a> JsonReader<'a> {
         Ok(text)
     }
 
+    #[cold]
     fn broken(&self, message: &str) -> ExportError {
         ExportError::new(ExportCode::Json, format!("this is not JSON: {message}")).at(self.at)
     }
+}
+
+/// Returns the number of bytes, at most [`SHORT_TEXT`], before the first one that ends a string or does not stand for itself in it.
+/// Eight bytes are compared at once: subtraction of 1 from a byte sets its highest bit if the byte is 0, and of a space if it is
+/// a control character. A borrow makes only bytes behind the first match wrong.
+#[inline]
+fn plain_bytes(bytes: &[u8]) -> usize {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const HIGH: u64 = ONES << 7;
+    for (i, eight) in bytes.chunks_exact(8).take(SHORT_TEXT / 8).enumerate() {
+        let mut word = [0; 8];
+        word.copy_from_slice(eight);
+        let word = u64::from_le_bytes(word);
+        let is_zero = |x: u64| x.wrapping_sub(ONES) & !x;
+        let quotes = is_zero(word ^ (ONES * u64::from(b'"')));
+        let backslashes = is_zero(word ^ (ONES * u64::from(b'\\')));
+        let controls = word.wrapping_sub(ONES * u64::from(b' ')) & !word;
+        let found = (quotes | backslashes | controls) & HIGH;
+        if found != 0 {
+            return i * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let from = (bytes.len() / 8 * 8).min(SHORT_TEXT);
+    let rest = bytes[from..].iter().take(SHORT_TEXT - from);
+    from + rest.take_while(|b| !matches!(b, b'"' | b'\\' | 0..b' ')).count()
 }
 
 /// Returns true for numbers of JSON and the tokens for values that are not finite.
@@ -505,6 +536,23 @@ mod tests {
         assert_eq!(json("null").null(), Ok(true));
         assert_eq!(json("\"a\\u00e9\\ud83d\\ude00\\n\"").string().as_deref(), Ok("aé😀\n"));
         assert!(matches!(json("\"plain\"").string(), Ok(Cow::Borrowed("plain"))));
+        // Bytes that end a short string or are an error are found at each position, next to bytes like them.
+        for at in 0..48 {
+            for (byte, is_error) in [('"', false), ('\u{1}', true), ('\u{1f}', true)] {
+                let text = format!("\"{}{byte}!!{}", "!".repeat(at), "\u{80}".repeat(16));
+                let found = json(&text).string();
+                assert_eq!(
+                    (found.is_err(), found.as_deref().unwrap_or_default()),
+                    (
+                        is_error,
+                        match is_error {
+                            true => "",
+                            false => &text[1..=at],
+                        }
+                    )
+                );
+            }
+        }
         for length in [0, 1, 31, 32, 33, 200] {
             let (plain, escaped) = ("é".repeat(length), "\\n".repeat(length));
             assert_eq!(json(&format!("\"{plain}\"")).string(), Ok(Cow::Owned(plain)));

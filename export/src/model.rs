@@ -19,8 +19,8 @@ pub use crate::expr::{ExprId, Exprs};
 pub type Map<V> = IndexMap<String, V, hashbrown::DefaultHashBuilder>;
 
 /// The metadata of a node in a file, strings by key: `stack_trace`, `nn_module_stack`, `source_fn_stack`, `torch_fn`, `custom`. They
-/// are most of a file, so the nodes that are made from a node share them.
-pub type NodeMetadata = Arc<Map<String>>;
+/// are most of a file, and many nodes have the same ones, so nodes share the maps and the strings in them.
+pub type NodeMetadata = Arc<IndexMap<Arc<str>, Arc<str>, hashbrown::DefaultHashBuilder>>;
 
 /// An exported program: its graph, and the tensors that the graph refers to.
 #[derive(Debug, Clone, Default)]
@@ -129,8 +129,8 @@ pub struct GraphModel {
     pub outputs: Vec<Argument>,
     /// The nodes in the order of execution.
     pub nodes: Vec<NodeModel>,
-    /// Metadata of tensors by value name.
-    pub tensor_values: Map<TensorMeta>,
+    /// Metadata of tensors by value name. Tensors of the same metadata may share it.
+    pub tensor_values: Map<Arc<TensorMeta>>,
     /// Symbolic integers by value name.
     pub sym_int_values: Map<SymInt>,
     /// Symbolic booleans by value name.

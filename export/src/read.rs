@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flambeau_archive::{ArchiveCode, ArchiveError, Mapping};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use crate::container::{Container, FileLayout, Limits};
 use crate::error::quoted;
@@ -174,7 +174,9 @@ pub(crate) struct Reader<'a> {
     /// The expressions by their text, since most sizes occur many times.
     texts: BTreeMap<String, ExprId>,
     /// Metadata of tensors by its JSON, since most tensors have that of others.
-    tensors: Known<'a, TensorMeta>,
+    tensors: Known<'a, Arc<TensorMeta>>,
+    /// Keys and strings of the metadata of nodes, most of which occur many times.
+    metadata_texts: HashSet<Arc<str>>,
     unknown: Vec<Unknown>,
 }
 
@@ -184,7 +186,7 @@ type Known<'a, T> = HashMap<&'a str, T>;
 impl<'a> Reader<'a> {
     pub(crate) fn new() -> Self {
         let (texts, tensors) = (BTreeMap::new(), Known::new());
-        Reader { exprs: Exprs::new(), texts, tensors, unknown: Vec::new() }
+        Reader { exprs: Exprs::new(), texts, tensors, metadata_texts: HashSet::new(), unknown: Vec::new() }
     }
 
     fn program(&mut self, json: &mut JsonReader<'a>) -> Res<ProgramModel> {
@@ -268,8 +270,7 @@ impl<'a> Reader<'a> {
         json.object(|json, key| {
             let at = json.offset();
             if out.insert(key.to_owned(), value(self, json)?).is_some() {
-                let message = format!("the name {} occurs twice", quoted(key));
-                return Err(ExportError::new(ExportCode::DuplicateName, message).at(at));
+                return Err(occurs_twice(key).at(at));
             }
             Ok(())
         })?;
@@ -320,6 +321,10 @@ impl<'a> Reader<'a> {
         self.texts.insert(text.to_owned(), id);
         Ok(id)
     }
+}
+
+fn occurs_twice(name: &str) -> ExportError {
+    ExportError::new(ExportCode::DuplicateName, format!("the name {} occurs twice", quoted(name)))
 }
 
 /// Returns a required field.

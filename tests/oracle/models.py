@@ -4,9 +4,10 @@
 
 SUITE is a folder with recorded cases; VERSION is the version of files that this PyTorch reads, such as 2.6; DECOMPOSE is the table of
 decompositions, such as `core-aten`. Prints one line per case that is not converted or not equal, and the number of those that agree.
-Needs torch.
+Needs torch, and torchvision for models that call its operators.
 """
 
+import contextlib
 import gzip
 import json
 import os
@@ -21,6 +22,10 @@ from common import value_of
 from torch.utils import _pytree as pytree
 
 warnings.filterwarnings("ignore")
+
+# Registers operators of torchvision such as `nms`, which files name.
+with contextlib.suppress(ImportError):
+    import torchvision  # noqa: F401
 
 
 def differs(found, wanted, case):

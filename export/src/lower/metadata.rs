@@ -30,7 +30,7 @@ pub struct NodeOrigin {
 #[derive(Clone, Debug)]
 pub enum ValueMeta {
     /// A tensor: dtype, sizes, strides, device, whether it requires a gradient.
-    Tensor(TensorMeta),
+    Tensor(Arc<TensorMeta>),
     /// An integer.
     Int(SymInt),
     /// A bool.
@@ -166,7 +166,7 @@ impl Traces {
                     _ => None,
                 }));
                 let Some(trace) = node.metadata.get("stack_trace") else { continue };
-                if let Some(range) = known.get(trace.as_str()) {
+                if let Some(range) = known.get(&**trace) {
                     ranges.insert(address(node), range.clone());
                     continue;
                 }

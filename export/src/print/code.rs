@@ -111,7 +111,7 @@ fn comment<'m>(
     level: usize,
     style: Style,
 ) {
-    let trace = node.metadata.and_then(|m| m.get("stack_trace")).map_or(NO_TRACE, String::as_str);
+    let trace = node.metadata.and_then(|m| m.get("stack_trace")).map_or(NO_TRACE, |trace| &**trace);
     if *before == Some(trace) {
         return;
     }

@@ -1,10 +1,11 @@
 //! Reads graphs and nodes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{Reader, need, string};
+use super::{Reader, need, occurs_twice, string};
 use crate::json::{JsonReader, Res};
-use crate::model::{ArgumentKind, GraphModel, NamedArgument, NodeModel};
+use crate::model::{ArgumentKind, GraphModel, NamedArgument, NodeMetadata, NodeModel};
 use crate::{ExportCode, ExportError};
 
 impl<'a> Reader<'a> {
@@ -19,7 +20,7 @@ impl<'a> Reader<'a> {
                 "nodes" => nodes = Some(json.array(|json| self.named_node(json))?),
                 "tensor_values" => {
                     let one = |r: &mut Self, json: &mut JsonReader<'a>| {
-                        r.shared(json, |r| &mut r.tensors, Self::tensor_meta)
+                        r.shared(json, |r| &mut r.tensors, |r, json| r.tensor_meta(json).map(Arc::new))
                     };
                     tensors = Some(self.map(json, one)?);
                 }
@@ -59,7 +60,7 @@ impl<'a> Reader<'a> {
                 "target" => target = Some(string(json)?),
                 "inputs" => inputs = Some(json.array(|json| self.named_argument(json))?),
                 "outputs" => outputs = Some(json.array(|json| self.argument(json))?),
-                "metadata" => metadata = Some(Arc::new(self.map(json, |_, json| string(json))?)),
+                "metadata" => metadata = Some(self.node_metadata(json)?),
                 "is_hop_single_tensor_return" => {
                     is_hop_single_tensor_return = json.optional(JsonReader::bool)?;
                 }
@@ -76,6 +77,33 @@ impl<'a> Reader<'a> {
             is_hop_single_tensor_return,
             name,
         })
+    }
+
+    /// Reads the metadata of a node. Keys, and strings that an earlier node has, are shared.
+    fn node_metadata(&mut self, json: &mut JsonReader<'a>) -> Res<NodeMetadata> {
+        let mut out = NodeMetadata::default();
+        let metadata = Arc::make_mut(&mut out);
+        json.object(|json, key| {
+            let at = json.offset();
+            let key = self.text(Cow::Borrowed(key));
+            let text = json.string()?;
+            let text = self.text(text);
+            if metadata.insert(Arc::clone(&key), text).is_some() {
+                return Err(occurs_twice(&key).at(at));
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Returns a text that is shared with all equal ones.
+    fn text(&mut self, text: Cow<'_, str>) -> Arc<str> {
+        if let Some(known) = self.metadata_texts.get(&*text) {
+            return Arc::clone(known);
+        }
+        let made: Arc<str> = text.into();
+        self.metadata_texts.insert(Arc::clone(&made));
+        made
     }
 
     fn named_argument(&mut self, json: &mut JsonReader<'a>) -> Res<NamedArgument> {

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use crate::error::quoted;
 use crate::expr::{ExprId, python_float};
 use crate::model::{
-    Argument, ArgumentKind, CustomObj, Device, GraphModel, InputSpec, Map, ModuleCall, NodeModel, OutputSpec,
-    ProgramModel, ScalarType, Sym, SymBool, SymFloat, SymInt, TensorMeta,
+    Argument, ArgumentKind, CustomObj, Device, GraphModel, InputSpec, Map, ModuleCall, NodeMetadata,
+    NodeModel, OutputSpec, ProgramModel, ScalarType, Sym, SymBool, SymFloat, SymInt, TensorMeta,
 };
 use crate::{ExportCode, ExportError};
 
@@ -134,6 +134,16 @@ impl<'m> Writer<'m> {
         for (name, value) in map {
             self.key(&mut members, name);
             write(self, value)?;
+        }
+        self.close();
+        Ok(())
+    }
+
+    fn metadata(&mut self, metadata: &NodeMetadata) -> Res {
+        let mut members = self.open();
+        for (name, text) in &**metadata {
+            self.key(&mut members, name);
+            self.text(text)?;
         }
         self.close();
         Ok(())
@@ -270,7 +280,7 @@ impl<'m> Writer<'m> {
         self.key(&mut members, "nodes");
         self.list(&graph.nodes, Self::node)?;
         self.key(&mut members, "tensor_values");
-        self.map(&graph.tensor_values, Self::tensor_meta)?;
+        self.map(&graph.tensor_values, |w, meta| w.tensor_meta(meta))?;
         self.key(&mut members, "sym_int_values");
         self.map(&graph.sym_int_values, Self::sym_int)?;
         self.key(&mut members, "sym_bool_values");
@@ -319,7 +329,7 @@ impl<'m> Writer<'m> {
             outputs => self.list(outputs, Self::argument)?,
         }
         self.key(&mut members, "metadata");
-        self.map(&node.metadata, |w, v| w.text(v))?;
+        self.metadata(&node.metadata)?;
         if self.minor >= since::KINDS {
             self.optional(&mut members, "is_hop_single_tensor_return", single, Self::bool)?;
         }

@@ -212,7 +212,7 @@ impl Recorder {
     }
 
     /// Gives a tensor a name in the innermost scope, with metadata that is known.
-    pub(super) fn bind(&mut self, tensor: &Tensor, name: &str, meta: TensorMeta) {
+    pub(super) fn bind(&mut self, tensor: &Tensor, name: &str, meta: impl Into<Arc<TensorMeta>>) {
         let scope = self.scope();
         scope.builder.define(name, meta);
         scope.names.insert(tensor.id(), name.to_owned());
@@ -226,6 +226,7 @@ impl Recorder {
         let name = self.name_of(tensor)?;
         let meta = self.meta(tensor)?;
         if let Some(known) = self.scope().builder.graph.tensor_values.get_mut(&name) {
+            let known = Arc::make_mut(known);
             (known.sizes, known.strides) = (meta.sizes, meta.strides);
         }
         Ok(())

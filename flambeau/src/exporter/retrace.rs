@@ -13,6 +13,7 @@ use flambeau_ir::{IValue, Registry};
 use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use std::sync::Arc;
 
 /// Distance between a size of the first example and that of the second: sizes differ by different numbers, so that
 /// equal ones do not stay equal.
@@ -139,7 +140,7 @@ fn plain(model: &ProgramModel) -> ProgramModel {
     let mut model = model.clone();
     let mut open = vec![&mut model.module.graph];
     while let Some(graph) = open.pop() {
-        for meta in graph.tensor_values.values_mut() {
+        for meta in graph.tensor_values.values_mut().map(Arc::make_mut) {
             meta.strides.clear();
             meta.storage_offset = SymInt::Int(0);
             for size in &mut meta.sizes {

@@ -15,7 +15,7 @@ use super::record::{CONSTANT, Recorder};
 use super::{Res, copied, refused};
 use flambeau_exec::KernelError;
 use flambeau_export::build::GraphBuilder;
-use flambeau_export::model::{Argument, Map, NamedArgument, TensorMeta};
+use flambeau_export::model::{Argument, NamedArgument, NodeMetadata, TensorMeta};
 use flambeau_ir::IValue;
 use flambeau_tensor::Tensor;
 use hashbrown::{HashMap, HashSet};
@@ -235,7 +235,7 @@ impl Recorder {
         scope.builder.define(&copied, meta);
         let own = NamedArgument { name: "self".to_owned(), arg: Argument::Tensor(input), kind: None };
         let output = vec![Argument::Tensor(copied.clone())];
-        scope.builder.node(Some(copied.clone()), &target, vec![own], output, Map::default());
+        scope.builder.node(Some(copied.clone()), &target, vec![own], output, NodeMetadata::default());
         scope.names.insert(id, copied);
         self.keep(&[IValue::Tensor(tensor.clone())]);
         Ok(at)

@@ -15,8 +15,8 @@ use flambeau_export::ExportError;
 use flambeau_export::build::{NumberMeta, target_of};
 use flambeau_export::expr::{Expr, ExprId, Func};
 use flambeau_export::model::{
-    Argument, ArgumentKind, Device, Map, NamedArgument, RangeConstraint, ScalarType, Sym, SymBool, SymFloat,
-    SymInt,
+    Argument, ArgumentKind, Device, NamedArgument, NodeMetadata, RangeConstraint, ScalarType, Sym, SymBool,
+    SymFloat, SymInt,
 };
 use flambeau_ir::{IValue, OpId, PythonFunction, Symbol};
 use flambeau_tensor::{DType, Scalar, Tensor};
@@ -184,7 +184,7 @@ impl Recorder {
         let scope = self.scope();
         let name = scope.builder.node_name(name);
         let output = scope.builder.define_number(&name, meta(expr, value));
-        scope.builder.node(Some(name.clone()), target, inputs, vec![output], Map::default());
+        scope.builder.node(Some(name.clone()), target, inputs, vec![output], NodeMetadata::default());
         let (value, question) = (value.clone(), None);
         Ok(Symbolic { source: Source::Value(name, depth), expr, value, dim, question, tensor: None })
     }

@@ -15,7 +15,7 @@ use super::{Res, Stop, refused};
 use crate::error::Error;
 use flambeau_exec::{ExecError, Host, KernelError, is_control, one_value, resolve, run_node};
 use flambeau_export::build::target_of;
-use flambeau_export::model::{Argument, Map, NamedArgument, NodeMetadata};
+use flambeau_export::model::{Argument, NamedArgument, NodeMetadata};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
@@ -442,7 +442,8 @@ impl<'w> Tracer<'w> {
         if let Some(metadata) = &self.given_metadata {
             return metadata.clone();
         }
-        let mut metadata = Map::default();
+        let mut made = NodeMetadata::default();
+        let metadata = Arc::make_mut(&mut made);
         let mut trace = ExecError::of(&KernelError::internal(""));
         for frame in self.frames.iter().rev().take(MAX_FRAMES) {
             if let Some(at) = frame.at {
@@ -456,7 +457,7 @@ impl<'w> Tracer<'w> {
             stack.push_str(&self.source_lines.of(range).entry(function));
         }
         if !stack.is_empty() {
-            metadata.insert("stack_trace".to_owned(), stack);
+            metadata.insert("stack_trace".into(), stack.into());
         }
         if !self.modules.is_empty() {
             let entries = self.modules.iter().map(|(path, class)| {
@@ -464,9 +465,9 @@ impl<'w> Tracer<'w> {
                     if path.is_empty() { String::new() } else { format!("_{}", path.replace('.', "_")) };
                 format!("L__self__{key},{path},{class}")
             });
-            metadata.insert("nn_module_stack".to_owned(), entries.collect::<Vec<_>>().join(";"));
+            metadata.insert("nn_module_stack".into(), entries.collect::<Vec<_>>().join(";").into());
         }
-        Arc::new(metadata)
+        made
     }
 
     fn varies(&self, value: &IValue) -> bool {
