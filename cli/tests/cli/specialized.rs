@@ -15,7 +15,7 @@ fn print_shows_profiles_plans_and_bailouts() {
     let profiled = print("profiled");
     assert!(profiled.contains("prim::profile[index=0, profiled_type=Float(4"), "{profiled}");
     let optimized = print("optimized");
-    assert!(optimized.contains("prim::BailOut_0[index=3](%m.1, %m.1, %y.1)"), "{optimized}");
+    assert!(optimized.contains("prim::BailOut_0[index=4](%m.1, %m.1, %y.1)"), "{optimized}");
     assert_eq!(
         optimized.matches("aten::size").count(),
         1,

@@ -3,7 +3,7 @@
 //! The gradient of the input is the transposed convolution of the gradient with the same weights. That of the weights is a
 //! sum of products of gradient and patches.
 
-use crate::nn::selected_like;
+use crate::nn::{selected_dtype, selected_like};
 use crate::support::kernel;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample};
@@ -137,7 +137,7 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named(name)
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
             .with(ResultShapes::results([selected_like(1, mask, 0), selected_like(2, mask, 1)]))
-            .with(Dtype::same_as(1))
+            .with(Dtype::results((0..3).map(|result| selected_dtype(1, mask, result))))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };

@@ -30,8 +30,8 @@ mod shuffle;
 mod softmax;
 mod vision;
 
-use flambeau_analysis::ResultShapes;
-use flambeau_analysis::shape::{Fact, TensorFact};
+use flambeau_analysis::shape::{Fact, ShapeCx, TensorFact};
+use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::sample::ElementDistribution;
 use flambeau_exec::{KernelError, Sample, sample};
 use flambeau_ir::{IValue, OpDef};
@@ -75,10 +75,19 @@ pub(super) fn opt_values<T: Element>(t: Option<&Tensor>) -> Result<Option<Vec<T>
 /// argument `arg`. A result that is not selected is `None`.
 pub(super) fn selected_like(arg: usize, mask: usize, result: usize) -> ResultShapes {
     ResultShapes::from(move |cx| {
-        let is_selected = cx.elements(mask)?.get(result) == Some(&Fact::Bool(true));
-        let dims = cx.dims(arg).filter(|_| is_selected)?.clone();
+        let dims = cx.dims(arg).filter(|_| is_selected(cx, mask, result))?.clone();
         Some(TensorFact::of_dims(dims))
     })
+}
+
+/// The dtype of such a result: that of argument `arg`.
+pub(super) fn selected_dtype(arg: usize, mask: usize, result: usize) -> Dtype {
+    Dtype::from(move |cx| cx.tensor(arg).filter(|_| is_selected(cx, mask, result))?.dtype)
+}
+
+/// Whether a list of flags certainly selects a result.
+fn is_selected(cx: &ShapeCx<'_>, mask: usize, result: usize) -> bool {
+    cx.elements(mask).and_then(|flags| flags.get(result)) == Some(&Fact::Bool(true))
 }
 
 pub(crate) fn family() -> Vec<OpDef> {

@@ -6,7 +6,7 @@
 //! normalization computes missing ones from the input. f16 and bf16 are computed in f32.
 
 use super::batch::batch_moments;
-use crate::nn::{opt_values, ranged, selected_like};
+use crate::nn::{opt_values, ranged, selected_dtype, selected_like};
 use crate::support::kernel;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, KernelResult, Sample, sample};
@@ -416,11 +416,11 @@ fn masked(
 }
 
 pub(super) fn family() -> Vec<OpDef> {
-    let def = |name: &str, doc: &'static str, shapes: ResultShapes, sample: Sample| {
+    let def = |name: &str, doc: &'static str, (weight, mask): (usize, usize), sample: Sample| {
         OpDef::named(name)
             .with(Doc(doc))
-            .with(shapes)
-            .with(Dtype::results([Dtype::same_as(1), Dtype::from(|_| None)]))
+            .with(shapes(weight, mask))
+            .with(Dtype::results([selected_dtype(1, mask, 0), Dtype::from(|_| None)]))
             .with(sample)
     };
     let of_batch = masked(&[&[2, 3, 4], &[2, 3, 4], &[3], &[3], &[3], &[3], &[3]], || {
@@ -441,21 +441,21 @@ pub(super) fn family() -> Vec<OpDef> {
         def(
             "aten::native_batch_norm_backward",
             "The gradients of batch normalization's input, weight and bias, as selected by the mask.",
-            shapes(2, 9),
+            (2, 9),
             of_batch,
         )
         .with(kernel(batch_norm)),
         def(
             "aten::native_layer_norm_backward",
             "The gradients of layer normalization's input, weight and bias, as selected by the mask.",
-            shapes(5, 7),
+            (5, 7),
             of_layers.tolerance(1e-4, 1e-4),
         )
         .with(kernel(layer_norm)),
         def(
             "aten::native_group_norm_backward",
             "The gradients of group normalization's input, weight and bias, as selected by the mask.",
-            shapes(4, 9),
+            (4, 9),
             of_groups,
         )
         .with(kernel(group_norm)),
