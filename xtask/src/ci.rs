@@ -1,4 +1,5 @@
-//! The subcommand `ci`: all steps of `test`, then clippy and rustdoc with warnings as errors.
+//! The subcommand `ci`: all steps of `test`, then `cargo check` of the libFuzzer targets, where their dependencies can be
+//! fetched, and clippy and rustdoc with warnings as errors.
 
 use crate::process::{Steps, cargo, run as run_command};
 
@@ -6,6 +7,7 @@ use crate::process::{Steps, cargo, run as run_command};
 pub(crate) fn run(_args: &[String]) -> anyhow::Result<()> {
     let mut steps = Steps::new();
     crate::test::steps(&mut steps, &[]);
+    steps.step("fuzz targets", crate::fuzz::check_targets);
     steps.step("clippy", || {
         run_command(&mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
         Ok("no warning".to_string())

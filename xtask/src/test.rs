@@ -4,7 +4,6 @@
 //! - all tests and examples of the workspace;
 //! - the tests of the library without features, and `cargo check` of it with each feature alone;
 //! - the tests of tensors and kernels in guarded memory;
-//! - `cargo check` of the libFuzzer targets, where their dependencies can be fetched;
 //! - the tests of the Python package, where Python and its tools are installed.
 //!
 //! All tests are built and run by one `cargo test`, which shares every dependency between them: on two cores and
@@ -44,7 +43,6 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
     steps.step("examples", examples);
     steps.step("features", features);
     steps.step("guarded", crate::sanitize::short);
-    steps.step("fuzz targets", crate::fuzz::check_targets);
     steps.step("python", crate::python::step);
 }
 

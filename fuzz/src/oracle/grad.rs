@@ -16,7 +16,7 @@ use flambeau::{Error, Execution, Fault, Session};
 use flambeau_exec::{Host, reference};
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::{DType, Tensor};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Compares differentiated graphs with recorded calls.
@@ -76,7 +76,7 @@ impl Oracle for GradientsAgree {
             }
         }
         // A tensor that is reached twice, also in a container, has one recorded gradient, and several by graphs.
-        let mut addresses = HashSet::new();
+        let mut addresses = BTreeSet::new();
         let mut is_reached_once = true;
         let mut reach = |t: &Tensor| is_reached_once &= addresses.insert(t.storage().address());
         case.inputs.iter().for_each(|input| input.visit_tensors(&mut reach));

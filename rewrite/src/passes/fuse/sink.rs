@@ -120,12 +120,9 @@ fn apply(editor: &mut Editor<'_>, group: NodeId, chunks: &[NodeId]) {
     for at in (0..operands.len()).rev().filter(|&at| is_piece(operands[at])) {
         inner.remove_block_input(root, at);
     }
-    drop(inner);
-    let before = operands.len();
-    let kept: Vec<ValueId> = kept.into_iter().map(|(operand, _)| operand).collect();
-    for at in (0..before).rev() {
+    for at in (0..operands.len()).rev() {
         editor.remove_operand(group, at);
     }
-    kept.into_iter().for_each(|v| editor.push_operand(group, v));
+    kept.into_iter().for_each(|(v, _)| editor.push_operand(group, v));
     editor.set_attr(group, names::subgraph(), Attr::Graph(Arc::new(body)));
 }
