@@ -5,9 +5,8 @@
 //! binding of arguments, and to the reading of the clock.
 
 use crate::plans::{CALLS, source_position};
-use flambeau::exec::{NodeTime, NodeTimes};
-use flambeau::ir::attr::names;
-use flambeau::ir::{Attr, Graph};
+use flambeau::exec::{BailoutState, NodeTime, NodeTimes};
+use flambeau::ir::Graph;
 use flambeau::{Entry, Execution};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -88,19 +87,23 @@ fn plans_text(entry: &Entry) -> String {
             graph.inputs().map(|v| format!("%{} : {}", graph.name(v), graph.ty(v))).collect();
         let _ = writeln!(text, "plan {}: ({})", plan.number(), inputs.join(", "));
         for state in plan.code().bailouts() {
-            let guarded = guard_text(graph, state.node);
+            let guarded = guard_text(graph, state);
             let _ = writeln!(text, "  guard {guarded}; failures: {}", state.failures);
         }
     }
     text + &deoptimizations_text(entry)
 }
 
-fn guard_text(graph: &Graph, node: flambeau::ir::NodeId) -> String {
+fn guard_text(graph: &Graph, state: BailoutState) -> String {
+    let node = state.node;
     let (value, ty) = (graph.operand(node, 0), graph.ty(graph.result(node, 0)));
     let at = source_position(graph, node).map_or_else(String::new, |at| format!(" at {at}"));
-    let length = graph.attr(node, names::length()).and_then(Attr::as_int);
-    let length = length.map_or_else(String::new, |n| format!(" of length {n}"));
+    let length = length_text(state.length);
     format!("%{} is {ty}{length}{at}", graph.name(value))
+}
+
+fn length_text(length: Option<usize>) -> String {
+    length.map_or_else(String::new, |n| format!(" of length {n}"))
 }
 
 /// Returns the guards that failed, one paragraph each; empty if there are none.
@@ -110,11 +113,11 @@ pub(crate) fn deoptimizations_text(entry: &Entry) -> String {
         let at = failed.location.as_deref().map_or_else(String::new, |at| format!(" at {at}"));
         let guard = failed.guard.map_or_else(String::new, |index| format!(" {index}"));
         let _ = writeln!(text, "guard{guard} of plan {} failed: %{}{at}", failed.plan, failed.value);
-        let length = |n: Option<usize>| n.map_or_else(String::new, |n| format!(" of length {n}"));
-        let _ = writeln!(text, "  expected {}{}", failed.expected, length(failed.expected_length));
+        let _ = writeln!(text, "  expected {}{}", failed.expected, length_text(failed.expected_length));
         let times = if failed.times == 1 { "once".to_owned() } else { format!("{} times", failed.times) };
         let forced = if failed.forced { ", forced by a test" } else { "" };
-        let _ = writeln!(text, "  seen     {}{} ({times}{forced})", failed.seen, length(failed.seen_length));
+        let _ =
+            writeln!(text, "  seen     {}{} ({times}{forced})", failed.seen, length_text(failed.seen_length));
         match failed.replaced_by {
             Some(plan) => {
                 let _ = writeln!(text, "  plan {plan} was made in its place, without the guard");

@@ -114,18 +114,7 @@ pub(crate) fn row(
     doc: &'static str,
     run: impl Fn(&mut KernelCx<'_>) -> KernelResult + Send + Sync + 'static,
 ) -> OverloadRow {
-    let (over, how) = (&[Elem::Int], SamplePlan::Run(kernel(run)));
-    OverloadRow {
-        name,
-        overload,
-        doc,
-        over,
-        effects: Effects::PURE,
-        make: None,
-        fast: None,
-        shapes: None,
-        how,
-    }
+    OverloadRow::new(name, overload, doc, SamplePlan::Run(kernel(run)))
 }
 
 /// Creates a row for an operator that is an intrinsic.
@@ -135,22 +124,24 @@ pub(crate) fn machine(
     doc: &'static str,
     is: Intrinsic,
 ) -> OverloadRow {
-    let over = &[Elem::Int];
-    let how = SamplePlan::Intrinsic(is);
-    OverloadRow {
-        name,
-        overload,
-        doc,
-        over,
-        effects: Effects::PURE,
-        make: None,
-        fast: None,
-        shapes: None,
-        how,
-    }
+    OverloadRow::new(name, overload, doc, SamplePlan::Intrinsic(is))
 }
 
 impl OverloadRow {
+    fn new(name: &'static str, overload: &'static str, doc: &'static str, how: SamplePlan) -> OverloadRow {
+        OverloadRow {
+            name,
+            overload,
+            doc,
+            over: &[Elem::Int],
+            effects: Effects::PURE,
+            make: None,
+            fast: None,
+            shapes: None,
+            how,
+        }
+    }
+
     /// Defines one overload per type, whose name replaces `{}`.
     pub(crate) fn over(mut self, over: &'static [Elem]) -> OverloadRow {
         self.over = over;
