@@ -195,16 +195,14 @@ impl PreCallState {
     /// Returns the call as part of the history of its results; moves the saved values into it.
     fn call(&mut self, op: OpId, schema: &FunctionSchema, results: &[IValue], outputs: Outputs) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
-        // Some operators write tensors although their schemas do not declare it (running statistics). Such a write is
-        // not a later modification, so versions are taken after the call. A declared write to memory that formulas read
-        // also as another argument is one.
+        // Some operators write tensors although their schemas do not declare it: running statistics in training, which their
+        // formulas then do not read. So such a tensor may be written later, as in PyTorch, which does not count these writes. A
+        // declared write to memory that formulas read also as another argument is a modification.
         let written = (0..self.args.len()).filter(|i| schema.is_write(*i));
         let written: SmallVec<[Tensor; 1]> = written.flat_map(|i| tensors_of(&self.args[i])).collect();
-        for (tensor, version) in &mut notes {
-            if !written.iter().any(|w| w.shares_storage(tensor)) {
-                *version = tensor.version();
-            }
-        }
+        notes.retain(|(tensor, version)| {
+            tensor.version() == *version || written.iter().any(|w| w.shares_storage(tensor))
+        });
         let mut saved = vec![IValue::None; results.len()];
         for input in self.required_inputs() {
             if let FormulaInput::Result(i) = input {
