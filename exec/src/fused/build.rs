@@ -33,7 +33,11 @@ pub(super) fn build(graph: &Graph) -> Option<TileProgram> {
         if !(ty.is_tensor() || ty == Type::FLOAT || ty == Type::INT || ty == Type::NUMBER) {
             return None;
         }
-        build.input(input, TileInput::Arg(i as u32));
+        // The elements of an input that is only split are read as pieces.
+        let is_split = |u: flambeau_ir::Use| is_chunk(graph, u.user);
+        if graph.use_count(input) == 0 || !graph.uses(input).all(is_split) {
+            build.input(input, TileInput::Arg(i as u32));
+        }
     }
     for node in graph.nodes(graph.root()) {
         build.node(node)?;
@@ -57,6 +61,10 @@ pub(super) fn build(graph: &Graph) -> Option<TileProgram> {
         build.inputs,
         build.chunks,
     )
+}
+
+fn is_chunk(graph: &Graph, node: NodeId) -> bool {
+    matches!(graph.prim(node), Some(Prim::ConstantChunk | Prim::BroadcastingChunk))
 }
 
 impl Build<'_> {

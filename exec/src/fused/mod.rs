@@ -359,3 +359,65 @@ fn common_dtype(args: &[IValue]) -> Option<DType> {
     }
     found.filter(|d| matches!(d, DType::F32 | DType::F64))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pointwise::{Pointwise, TileOp};
+    use flambeau_ir::text::parse_graph;
+    use flambeau_ir::{OpDef, RegistryBuilder, Source};
+
+    /// A recurrent cell: the halves of a sum of three tensors are combined with a fourth one.
+    const CELL: &str = "graph(%c : Tensor, %x : Tensor, %h : Tensor, %b : Tensor):
+  %x0 : Tensor, %x1 : Tensor, %h0 : Tensor, %h1 : Tensor, %b0 : Tensor, %b1 : Tensor = prim::BroadcastingChunk[chunks=2, dim=1](%x, %h, %b)
+  %s0 : Tensor = toy::add(%x0, %h0)
+  %s1 : Tensor = toy::add(%x1, %h1)
+  %p : Tensor = toy::add(%s0, %b0)
+  %q : Tensor = toy::add(%s1, %b1)
+  %pq : Tensor = toy::mul(%p, %q)
+  %r : Tensor = toy::add(%pq, %c)
+  return (%r)
+";
+
+    fn cell() -> FusedGroup {
+        let mut builder = RegistryBuilder::new();
+        builder.add([
+            OpDef::new("toy::add(Tensor a, Tensor b) -> Tensor").with(Pointwise::binary(TileOp::Add)),
+            OpDef::new("toy::mul(Tensor a, Tensor b) -> Tensor").with(Pointwise::binary(TileOp::Mul)),
+        ]);
+        let registry = builder.build().expect("the schemas are right");
+        let graph = parse_graph(&Source::new("cell.ir", CELL), &registry).expect("the cell reads");
+        FusedGroup::compile(&Arc::new(graph)).expect("all operators have formulas")
+    }
+
+    fn numbers(sizes: &[i64]) -> IValue {
+        let n: i64 = sizes.iter().product();
+        IValue::Tensor(Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).expect("memory"))
+    }
+
+    /// Returns the result of the tiles, if they can compute the group.
+    fn run(group: &FusedGroup, args: &[IValue]) -> Option<Tensor> {
+        let mut rets = Rets::new();
+        group.run(args, &mut rets).expect("no error").then(|| rets[0].as_tensor().expect("a tensor").clone())
+    }
+
+    #[test]
+    fn arguments_that_are_split_need_not_have_the_shape_of_the_outputs() {
+        let group = cell();
+        let row = [numbers(&[1, 3]), numbers(&[1, 6]), numbers(&[1, 6]), numbers(&[6])];
+        let found = run(&group, &row).expect("one row");
+        // Three times i, times three times (i + 3), plus i.
+        assert_eq!(found.to_vec::<f32>().expect("f32"), [0.0, 37.0, 92.0]);
+        assert_eq!(found.sizes(), [1, 3]);
+        let rows = [numbers(&[2, 3]), numbers(&[2, 6]), numbers(&[1, 6]), numbers(&[6])];
+        let found = run(&group, &rows).expect("two rows");
+        assert_eq!(found.to_vec::<f32>().expect("f32"), [0.0, 37.0, 92.0, 93.0, 166.0, 257.0]);
+        // Elements in columns are split by views.
+        let IValue::Tensor(turned) = numbers(&[6, 2]) else { unreachable!() };
+        let turned = IValue::Tensor(turned.t().expect("a matrix"));
+        let columns = [numbers(&[2, 3]), turned, numbers(&[1, 6]), numbers(&[6])];
+        assert!(run(&group, &columns).is_some());
+        let other = [numbers(&[2, 3]), numbers(&[2, 6]), numbers(&[1, 5]), numbers(&[6])];
+        assert!(run(&group, &other).is_none(), "the bytecode reports the error");
+    }
+}
