@@ -25,56 +25,60 @@ pub(super) fn run(i: Instr, code: &Code, s: &mut [u64], v: &mut [IValue], env: &
         true => OperandSource::Nowhere,
         false => code.operands[site.dests.start as usize].place(),
     };
-    let banks = &mut Banks { code, s, v };
-    let outcome = match (FastPath::of_field(i.d), operands) {
-        (Some(FastPath::DictGet), &[dict, key]) => dict_get(banks, dict, key, dest),
-        (Some(FastPath::DictContains), &[dict, key]) => dict_contains(banks, dict, key, dest),
+    let banks = &mut Banks { code, s, v, operands, dest };
+    match (FastPath::of_field(i.d), operands) {
+        (Some(FastPath::DictGet), &[dict, key]) => dict_get(banks, dict, key),
+        (Some(FastPath::DictContains), &[dict, key]) => dict_contains(banks, dict, key),
         (Some(FastPath::DictSet), &[dict, key, value]) => dict_set(banks, dict, key, value),
         (Some(FastPath::StrGet), &[text, index]) => str_get(banks, text, index),
         (Some(FastPath::StrAdd), &[a, b]) => str_add(banks, a, b),
-        (Some(FastPath::StrEqual), &[a, b]) => str_equal(banks, a, b, dest, true),
-        (Some(FastPath::StrNotEqual), &[a, b]) => str_equal(banks, a, b, dest, false),
+        (Some(FastPath::StrEqual), &[a, b]) => str_equal(banks, a, b, true),
+        (Some(FastPath::StrNotEqual), &[a, b]) => str_equal(banks, a, b, false),
         (Some(FastPath::StrOfInt), &[number]) => str_of_int(banks, number),
-        _ => Outcome::Refused,
-    };
-    if let Outcome::Refused = outcome {
-        return false;
+        _ => false,
     }
-    // A result may take the register of an operand that dies here, so operands are dropped first.
-    for operand in operands {
-        if let OperandSource::Move(r) = operand.place() {
-            discard(&mut v[r as usize]);
-        }
-    }
-    if let (Outcome::Value(value), OperandSource::Copy(r)) = (outcome, dest) {
-        put(&mut v[r as usize], value);
-    }
-    true
 }
 
-/// The outcome of a fast path.
-enum Outcome {
-    /// It does not apply, and has changed nothing.
-    Refused,
-    /// It has applied, and has stored the result, a number, if there is one.
-    Done,
-    /// It has applied; this is the result.
-    Value(IValue),
-}
-
-/// The registers and constants of a frame.
+/// The registers and constants of a frame, and the operands and destination of a site.
 struct Banks<'a> {
     code: &'a Code,
     s: &'a mut [u64],
     v: &'a mut [IValue],
+    operands: &'a [Operand],
+    dest: OperandSource,
 }
 
 impl Banks<'_> {
+    /// Drops the operands that die at the site. A result may take the register of such an operand, so this comes before the
+    /// result is stored.
     #[inline(always)]
-    fn store_bool(&mut self, dest: OperandSource, value: bool) {
-        if let OperandSource::Scalar(_, r) = dest {
-            self.s[r as usize] = u64::from(value);
+    fn drop_last_uses(&mut self) {
+        for operand in self.operands {
+            if let OperandSource::Move(r) = operand.place() {
+                discard(&mut self.v[r as usize]);
+            }
         }
+    }
+
+    /// Completes the site with a result for the value bank; returns true. The result is constructed in its register: moving a
+    /// value that was just written in parts would stall on store forwarding.
+    #[inline(always)]
+    fn complete(&mut self, result: impl Into<IValue>) -> bool {
+        self.drop_last_uses();
+        if let OperandSource::Copy(r) = self.dest {
+            put(&mut self.v[r as usize], result.into());
+        }
+        true
+    }
+
+    /// Completes the site with a word as the result; returns true.
+    #[inline(always)]
+    fn complete_word(&mut self, word: u64) -> bool {
+        self.drop_last_uses();
+        if let OperandSource::Scalar(_, r) = self.dest {
+            self.s[r as usize] = word;
+        }
+        true
     }
 
     /// Calls `f` with a dictionary and a key; `None` if the dictionary is not in a register, or is its own key.
@@ -117,75 +121,95 @@ impl Banks<'_> {
 }
 
 #[inline(never)]
-fn dict_get(banks: &mut Banks<'_>, dict: Operand, key: Operand, dest: OperandSource) -> Outcome {
-    if let OperandSource::Scalar(kind, r) = dest {
+fn dict_get(banks: &mut Banks<'_>, dict: Operand, key: Operand) -> bool {
+    if let OperandSource::Scalar(kind, _) = banks.dest {
         // A number is read without a copy of the value.
         let word = banks.with_dict(dict, key, |dict, key| {
             read(dict, |map| map.get(key).ok()?.and_then(|value| kind.unboxed(value)))
         });
-        let Some(Some(word)) = word else { return Outcome::Refused };
-        banks.s[r as usize] = word;
-        return Outcome::Done;
+        return word.flatten().is_some_and(|word| banks.complete_word(word));
     }
     let value =
         banks.with_dict(dict, key, |dict, key| read(dict, |map| map.get(key).ok().flatten().cloned()));
-    value.flatten().map_or(Outcome::Refused, Outcome::Value)
+    value.flatten().is_some_and(|value| banks.complete(value))
 }
 
 #[inline(never)]
-fn dict_contains(banks: &mut Banks<'_>, dict: Operand, key: Operand, dest: OperandSource) -> Outcome {
+fn dict_contains(banks: &mut Banks<'_>, dict: Operand, key: Operand) -> bool {
     let found = banks
         .with_dict(dict, key, |dict, key| read(dict, |map| map.get(key).ok().map(|value| value.is_some())));
-    let Some(Some(found)) = found else { return Outcome::Refused };
-    banks.store_bool(dest, found);
-    Outcome::Done
+    found.flatten().is_some_and(|found| banks.complete_word(u64::from(found)))
 }
 
 #[inline(never)]
-fn dict_set(banks: &mut Banks<'_>, dict: Operand, key: Operand, value: Operand) -> Outcome {
+fn dict_set(banks: &mut Banks<'_>, dict: Operand, key: Operand, value: Operand) -> bool {
+    if let OperandSource::Scalar(kind, r) = value.place() {
+        // A number replaces a number of the same kind in place.
+        let word = banks.s[r as usize];
+        let is_set = banks.with_dict(dict, key, |dict, key| {
+            dict.get_mut().is_some_and(|map| match (map.get_mut(key), kind) {
+                (Ok(Some(IValue::Int(old))), ScalarKind::Int) => {
+                    *old = word as i64;
+                    true
+                }
+                (Ok(Some(IValue::Float(old))), ScalarKind::Float) => {
+                    *old = f64::from_bits(word);
+                    true
+                }
+                _ => false,
+            })
+        });
+        if is_set == Some(true) {
+            banks.drop_last_uses();
+            return true;
+        }
+    }
     let new = fetch(Operand::copied(value), banks.code, banks.s, banks.v);
     let replaced = banks.with_dict(dict, key, |dict, key| match dict.get_mut() {
         Some(map) => set(map, key, new),
         None => set(&mut dict.write(), key, new),
     });
     // The old value is dropped here, outside the lock, since its destructor may run arbitrary code.
-    match replaced {
-        Some(Ok(_)) => Outcome::Done,
-        _ => Outcome::Refused,
+    let applied = matches!(replaced, Some(Ok(_)));
+    if applied {
+        banks.drop_last_uses();
     }
+    applied
 }
 
 #[inline(never)]
-fn str_get(banks: &mut Banks<'_>, text: Operand, index: Operand) -> Outcome {
-    let OperandSource::Scalar(ScalarKind::Int, index) = index.place() else { return Outcome::Refused };
-    let Some(text) = banks.text(text) else { return Outcome::Refused };
-    let Ok(at) = wrap_index(banks.s[index as usize] as i64, text.len()) else { return Outcome::Refused };
-    Outcome::Value(IValue::Str(Str::of_byte(text.as_bytes()[at])))
+fn str_get(banks: &mut Banks<'_>, text: Operand, index: Operand) -> bool {
+    let OperandSource::Scalar(ScalarKind::Int, index) = index.place() else { return false };
+    let Some(text) = banks.text(text) else { return false };
+    let Ok(at) = wrap_index(banks.s[index as usize] as i64, text.len()) else { return false };
+    let byte = text.as_bytes()[at];
+    banks.complete(Str::of_byte(byte))
 }
 
 #[inline(never)]
-fn str_add(banks: &mut Banks<'_>, a: Operand, b: Operand) -> Outcome {
+fn str_add(banks: &mut Banks<'_>, a: Operand, b: Operand) -> bool {
     match (banks.text(a), banks.text(b)) {
         // The memory of longer strings is checked by the kernel.
         (Some(a), Some(b)) if a.len() + b.len() <= UNCHECKED_STRING_LEN => {
-            Outcome::Value(IValue::Str(Str::concat(a.as_bytes(), b.as_bytes())))
+            let sum = Str::concat(a.as_bytes(), b.as_bytes());
+            banks.complete(sum)
         }
-        _ => Outcome::Refused,
+        _ => false,
     }
 }
 
 #[inline(never)]
-fn str_equal(banks: &mut Banks<'_>, a: Operand, b: Operand, dest: OperandSource, sense: bool) -> Outcome {
-    let (Some(a), Some(b)) = (banks.text(a), banks.text(b)) else { return Outcome::Refused };
+fn str_equal(banks: &mut Banks<'_>, a: Operand, b: Operand, sense: bool) -> bool {
+    let (Some(a), Some(b)) = (banks.text(a), banks.text(b)) else { return false };
     let equal = a.ptr_eq(b) || a.as_bytes() == b.as_bytes();
-    banks.store_bool(dest, equal == sense);
-    Outcome::Done
+    banks.complete_word(u64::from(equal == sense))
 }
 
 #[inline(never)]
-fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> Outcome {
-    let OperandSource::Scalar(ScalarKind::Int, r) = number.place() else { return Outcome::Refused };
-    Outcome::Value(IValue::Str(Str::from(itoa::Buffer::new().format(banks.s[r as usize] as i64))))
+fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> bool {
+    let OperandSource::Scalar(ScalarKind::Int, r) = number.place() else { return false };
+    let text = Str::from(itoa::Buffer::new().format(banks.s[r as usize] as i64));
+    banks.complete(text)
 }
 
 /// Reads the entries of a dictionary, without a lock if this is the only handle.

@@ -95,6 +95,15 @@ impl DictMap {
         Ok(self.position(key)?.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
     }
 
+    /// Returns the value of a key for modification.
+    ///
+    /// # Errors
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
+    #[inline]
+    pub fn get_mut(&mut self, key: &IValue) -> Result<Option<&mut IValue>, ValueError> {
+        Ok(self.position(key)?.and_then(|i| self.entries[i].as_mut()).map(|e| &mut e.value))
+    }
+
     /// Replaces the value of a key that is present and returns the old value.
     ///
     /// # Errors
