@@ -3,7 +3,7 @@
 use crate::exported;
 use crate::output;
 use crate::program::ProgramArgs;
-use crate::report::show::counted;
+use crate::report::counted;
 use crate::setup::Setup;
 use anyhow::Result;
 use flambeau::ir::verify::verify_with;

@@ -24,7 +24,7 @@ pub const MAX_DEPTH: usize = 64;
 
 /// Returns the short name of a PyTorch dtype.
 pub fn short_name(dtype: &str) -> &str {
-    DType::from_name(dtype).map_or(dtype, DType::short_name)
+    DType::from_name(dtype).map_or(dtype, |known| known.short_name())
 }
 
 /// Parses exactly one value.
