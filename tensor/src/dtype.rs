@@ -63,33 +63,32 @@ struct Row {
     category: Category,
 }
 
+/// `names`: name, alias, short name and name in IR types.
 const fn row(
     dtype: DType,
-    name: &'static str,
-    alias: &'static str,
-    short: &'static str,
-    ir: &'static str,
+    names: [&'static str; 4],
     scalar_type: i64,
     size: usize,
     category: Category,
 ) -> Row {
+    let [name, alias, short, ir] = names;
     Row { dtype, name, alias, short, ir, scalar_type, size, category }
 }
 
 const ROWS: [Row; 13] = [
-    row(DType::U8, "uint8", "uint8", "u8", "Byte", 0, 1, Category::Integral),
-    row(DType::I8, "int8", "int8", "i8", "Char", 1, 1, Category::Integral),
-    row(DType::I16, "int16", "short", "i16", "Short", 2, 2, Category::Integral),
-    row(DType::I32, "int32", "int", "i32", "Int", 3, 4, Category::Integral),
-    row(DType::I64, "int64", "long", "i64", "Long", 4, 8, Category::Integral),
-    row(DType::F16, "float16", "half", "f16", "Half", 5, 2, Category::Floating),
-    row(DType::F32, "float32", "float", "f32", "Float", 6, 4, Category::Floating),
-    row(DType::F64, "float64", "double", "f64", "Double", 7, 8, Category::Floating),
-    row(DType::C32, "complex32", "chalf", "c32", "ComplexHalf", 8, 4, Category::Complex),
-    row(DType::C64, "complex64", "cfloat", "c64", "ComplexFloat", 9, 8, Category::Complex),
-    row(DType::C128, "complex128", "cdouble", "c128", "ComplexDouble", 10, 16, Category::Complex),
-    row(DType::Bool, "bool", "bool", "bool", "Bool", 11, 1, Category::Bool),
-    row(DType::BF16, "bfloat16", "bfloat16", "bf16", "BFloat16", 15, 2, Category::Floating),
+    row(DType::U8, ["uint8", "uint8", "u8", "Byte"], 0, 1, Category::Integral),
+    row(DType::I8, ["int8", "int8", "i8", "Char"], 1, 1, Category::Integral),
+    row(DType::I16, ["int16", "short", "i16", "Short"], 2, 2, Category::Integral),
+    row(DType::I32, ["int32", "int", "i32", "Int"], 3, 4, Category::Integral),
+    row(DType::I64, ["int64", "long", "i64", "Long"], 4, 8, Category::Integral),
+    row(DType::F16, ["float16", "half", "f16", "Half"], 5, 2, Category::Floating),
+    row(DType::F32, ["float32", "float", "f32", "Float"], 6, 4, Category::Floating),
+    row(DType::F64, ["float64", "double", "f64", "Double"], 7, 8, Category::Floating),
+    row(DType::C32, ["complex32", "chalf", "c32", "ComplexHalf"], 8, 4, Category::Complex),
+    row(DType::C64, ["complex64", "cfloat", "c64", "ComplexFloat"], 9, 8, Category::Complex),
+    row(DType::C128, ["complex128", "cdouble", "c128", "ComplexDouble"], 10, 16, Category::Complex),
+    row(DType::Bool, ["bool", "bool", "bool", "Bool"], 11, 1, Category::Bool),
+    row(DType::BF16, ["bfloat16", "bfloat16", "bf16", "BFloat16"], 15, 2, Category::Floating),
 ];
 
 impl DType {
