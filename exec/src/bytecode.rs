@@ -43,6 +43,8 @@ macro_rules! opcodes {
             $($pair,)*
             /// `s[a] = s[b]`.
             MovS,
+            /// `s[a] = s[b]`, then `s[c] = s[d]`.
+            MovPair,
             /// Jumps to `c`.
             Jmp,
             /// Jumps to `c` if `s[a]`.
@@ -103,12 +105,16 @@ macro_rules! opcodes {
             ListSetI,
             /// … of f64.
             ListSetF,
+            /// … of bools.
+            ListSetB,
             /// Element `s[b]` of the list `v[a]` = `operand c`.
             ListSetV,
             /// Appends `s[b]` to the list `v[a]` of integers.
             AppendI,
             /// … of f64.
             AppendF,
+            /// … of bools.
+            AppendB,
             /// Appends `operand b` to the list `v[a]`.
             AppendV,
             /// `s[a]` = whether operands `b` and `c` are identical (`is`).
@@ -451,6 +457,10 @@ impl Code {
         let name = format!("{:?}", i.op);
         match i.op {
             MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
+            MovPair => {
+                let [b, d] = [i.b, u32::from(i.d)].map(|r| s(r, ScalarKind::Int));
+                format!("s{} = {b}; s{} = {d}", i.a, i.c)
+            }
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),
             UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
@@ -480,9 +490,13 @@ impl Code {
             ListSetF => {
                 format!("ListSetF {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Float))
             }
+            ListSetB => {
+                format!("ListSetB {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Bool))
+            }
             ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
             AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, ScalarKind::Int)),
             AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, ScalarKind::Float)),
+            AppendB => format!("AppendB {}, {}", o(i.a), s(i.b, ScalarKind::Bool)),
             AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
             Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
             GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),

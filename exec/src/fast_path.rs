@@ -24,6 +24,8 @@ pub enum FastPath {
     StrEqual,
     /// `(str, str) -> bool`: inequality.
     StrNotEqual,
+    /// `(value) -> str`: the text of an integer.
+    StrOfInt,
 }
 
 impl Facet for FastPath {
@@ -31,7 +33,7 @@ impl Facet for FastPath {
 }
 
 impl FastPath {
-    const ALL: [FastPath; 7] = [
+    const ALL: [FastPath; 8] = [
         FastPath::DictGet,
         FastPath::DictSet,
         FastPath::DictContains,
@@ -39,12 +41,14 @@ impl FastPath {
         FastPath::StrAdd,
         FastPath::StrEqual,
         FastPath::StrNotEqual,
+        FastPath::StrOfInt,
     ];
 
     /// Returns the number of operands and results.
     pub(crate) fn arity(self) -> (usize, usize) {
         match self {
             FastPath::DictSet => (3, 0),
+            FastPath::StrOfInt => (1, 1),
             _ => (2, 1),
         }
     }
@@ -56,7 +60,7 @@ impl FastPath {
             FastPath::DictGet | FastPath::DictContains => index == 1,
             FastPath::StrGet => index == 0,
             FastPath::StrAdd | FastPath::StrEqual | FastPath::StrNotEqual => true,
-            FastPath::DictSet => false,
+            FastPath::DictSet | FastPath::StrOfInt => false,
         }
     }
 
@@ -67,4 +71,4 @@ impl FastPath {
     }
 }
 
-const _: () = assert!(FastPath::ALL[FastPath::StrNotEqual as usize] as u8 == FastPath::StrNotEqual as u8);
+const _: () = assert!(FastPath::ALL[FastPath::StrOfInt as usize] as u8 == FastPath::StrOfInt as u8);

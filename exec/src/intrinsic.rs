@@ -103,6 +103,19 @@ impl ScalarKind {
         }
     }
 
+    /// Returns the operation that converts a word of this kind to another; `None` if both are the same kind.
+    pub(crate) fn conversion(self, to: ScalarKind) -> Option<ScalarOp> {
+        match (self, to) {
+            (ScalarKind::Int, ScalarKind::Float) => Some(ScalarOp::IToF),
+            (ScalarKind::Bool, ScalarKind::Float) => Some(ScalarOp::BToF),
+            (ScalarKind::Float, ScalarKind::Int) => Some(ScalarOp::FToI),
+            (ScalarKind::Bool, ScalarKind::Int) => Some(ScalarOp::BToI),
+            (ScalarKind::Int, ScalarKind::Bool) => Some(ScalarOp::IToB),
+            (ScalarKind::Float, ScalarKind::Bool) => Some(ScalarOp::FToB),
+            _ => None,
+        }
+    }
+
     /// Converts a real number to a word of this kind; `None` for complex numbers.
     #[inline]
     pub fn converted(self, number: Scalar) -> Option<u64> {
@@ -215,6 +228,10 @@ macro_rules! for_each_operation {
             FAbs(a: f64) -> f64 = Ok(a.abs());
             FSqrt(a: f64) -> f64 = Ok(a.sqrt());
             FExp(a: f64) -> f64 = Ok(a.exp());
+            FLog(a: f64) -> f64 = Ok(a.ln());
+            FSin(a: f64) -> f64 = Ok(a.sin());
+            FCos(a: f64) -> f64 = Ok(a.cos());
+            FTanh(a: f64) -> f64 = Ok(a.tanh());
             FEq(a: f64, b: f64) -> bool = Ok(a == b);
             FNe(a: f64, b: f64) -> bool = Ok(a != b);
             FLt(a: f64, b: f64) -> bool = Ok(a < b);
@@ -348,6 +365,11 @@ pub enum Intrinsic {
     /// An operation on numbers. Operands of other number kinds are converted if their static type permits (integers and
     /// booleans to floats, booleans to integers).
     Scalar(ScalarOp),
+    /// The conversion of a number to a kind: an instruction if the static type of the operand says which kind it has.
+    /// Complex numbers are left to the kernel of the operator.
+    Convert(ScalarKind),
+    /// `(index, start, step) -> int`: `start + index * step`, an element of a range.
+    RangeElement,
     /// `(list) -> int`: the number of elements.
     ListLen,
     /// `(list, index) -> element`: negative indices count from the end.
@@ -390,6 +412,8 @@ impl Intrinsic {
     pub fn name(self) -> &'static str {
         match self {
             Intrinsic::Scalar(op) => op.name(),
+            Intrinsic::Convert(_) => "Convert",
+            Intrinsic::RangeElement => "RangeElement",
             Intrinsic::ListLen => "ListLen",
             Intrinsic::ListGet => "ListGet",
             Intrinsic::ListSet => "ListSet",
@@ -403,6 +427,19 @@ impl Intrinsic {
     pub(crate) fn run(self, cx: &mut KernelCx<'_>) -> KernelResult {
         match self {
             Intrinsic::Scalar(op) => run_scalar(op, cx),
+            Intrinsic::Convert(kind) => {
+                let number = cx.scalar(0)?;
+                let word = kind
+                    .converted(number)
+                    .ok_or_else(|| KernelError::input("a complex number has no conversion to a real one"))?;
+                cx.ret(kind.boxed(word));
+                Ok(())
+            }
+            Intrinsic::RangeElement => {
+                let (index, start, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
+                cx.ret(start.wrapping_add(index.wrapping_mul(step)));
+                Ok(())
+            }
             Intrinsic::ListLen => {
                 let n = cx.list(0)?.len();
                 cx.ret(n as i64);
@@ -466,7 +503,12 @@ pub(crate) fn wrap_index(i: i64, len: usize) -> Result<usize, KernelError> {
 /// Reads an element.
 #[inline]
 pub(crate) fn list_get(list: &List, i: i64) -> Result<IValue, KernelError> {
-    let items = list.read();
+    get_item(&list.read(), i)
+}
+
+/// Reads an element of the contents of a list.
+#[inline]
+pub(crate) fn get_item(items: &ListItems, i: i64) -> Result<IValue, KernelError> {
     let at = wrap_index(i, items.len())?;
     Ok(items.get(at).expect("invariant: the index was checked"))
 }
@@ -491,7 +533,12 @@ pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelE
 /// Appends an element; growth of large lists is checked against the memory limit.
 #[inline]
 pub(crate) fn list_append(list: &List, value: IValue) -> Result<(), KernelError> {
-    let mut items = list.write();
+    push_item(&mut list.write(), value)
+}
+
+/// Appends an element to the contents of a list.
+#[inline]
+pub(crate) fn push_item(items: &mut ListItems, value: IValue) -> Result<(), KernelError> {
     let n = items.len();
     if n >= GROWTH_CHECKED && n.is_power_of_two() {
         check_growth(n)?;

@@ -84,10 +84,12 @@ fn ranges() -> Vec<OverloadRow> {
         row("aten::__range_length", "", "The number of elements of `range(lo, hi, step)`.", range_length)
             .raises()
             .sample(range_args),
-        row("aten::__derive_index", "", "Element `index` of a range: `start + index * step`.", |cx| {
-            let (index, start, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
-            return_value(cx, start.wrapping_add(index.wrapping_mul(step)))
-        })
+        machine(
+            "aten::__derive_index",
+            "",
+            "Element `index` of a range: `start + index * step`.",
+            Intrinsic::RangeElement,
+        )
         .sample(range_args),
         row("aten::__round_to_zero_floordiv", "int", "`a / b`, rounded towards zero.", |cx| {
             let (a, b) = (cx.int(0)?, cx.int(1)?);

@@ -54,7 +54,7 @@ pub(super) fn comparison(op: ScalarOp) -> Option<ScalarKind> {
 }
 
 /// Returns the jump that is taken if the comparison yields `sense`, and whether its operands are swapped.
-fn jump_of(op: ScalarOp, sense: bool) -> (Opcode, bool) {
+pub(super) fn jump_of(op: ScalarOp, sense: bool) -> (Opcode, bool) {
     use Opcode::*;
     match (op, sense) {
         (ScalarOp::IEq, true) | (ScalarOp::INe, false) => (JIEq, false),

@@ -14,6 +14,7 @@ mod nodes;
 mod pairs;
 mod regs;
 mod tasks;
+mod words;
 
 use crate::bailout::BailoutFailures;
 use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, SiteOp};
@@ -152,6 +153,7 @@ impl Code {
     pub fn emit(verified: Verified, function: Symbol, callees: &dyn Callees) -> Code {
         let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
+        emit.optimize_words();
         let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, SiteOp::BailOut(_));
         let bailouts = (0..emit.sites.len() as u32).filter(is_bailout).collect();
         Code {
@@ -233,6 +235,14 @@ impl<'g> Emit<'g> {
                         self.word((i as f64).to_bits());
                     }
                 }
+            }
+            if graph.is_prim(node, Prim::Uninitialized) {
+                // The word is never read as a value, so any constant will do.
+                let value = graph.result(node, 0);
+                if kind_of(graph.ty(value)).is_some() {
+                    self.loc[value] = Loc::Word(self.word(0));
+                }
+                continue;
             }
             if !graph.is_prim(node, Prim::Constant) {
                 continue;

@@ -67,7 +67,8 @@ impl Emit<'_> {
         let Some(&path) = graph.op(node).row().and_then(|row| graph.registry().facet::<FastPath>(row)) else {
             return;
         };
-        let fits = path.arity() == (graph.operand_count(node), graph.result_count(node));
+        let fits = path.arity() == (graph.operand_count(node), graph.result_count(node))
+            && (path != FastPath::StrOfInt || graph.ty(graph.operand(node, 0)) == Type::INT);
         // A string of one byte is a shared one, so it must not be compared by identity.
         if !fits || path == FastPath::StrGet && !self.only_read(graph.result(node, 0)) {
             return;
@@ -91,6 +92,7 @@ impl Emit<'_> {
     fn prim(&mut self, node: NodeId, prim: Prim) {
         match prim {
             Prim::Constant | Prim::Param | Prim::Return => {}
+            Prim::Uninitialized if matches!(self.loc[self.graph.result(node, 0)], Loc::Word(_)) => {}
             Prim::If => self.begin_if(node),
             Prim::Loop => self.begin_loop(node),
             Prim::GradOf => self.begin_grad(node),
@@ -229,6 +231,11 @@ impl Emit<'_> {
         let args = self.operand_values(node);
         match intrinsic {
             Intrinsic::Scalar(op) => self.scalar(node, op, &args),
+            Intrinsic::Convert(to) if args.len() == 1 => {
+                let conversion = kind_of(graph.ty(args[0])).and_then(|from| from.conversion(to));
+                conversion.is_some_and(|op| self.scalar(node, op, &args))
+            }
+            Intrinsic::RangeElement if args.len() == 3 => self.range_element(node, &args),
             Intrinsic::ListLen if args.len() == 1 => self.list_len(node, args[0]),
             Intrinsic::ListGet if args.len() == 2 => self.list_get(node, args[0], args[1]),
             Intrinsic::ListSet if args.len() == 3 => self.list_set(node, &args),
@@ -282,6 +289,29 @@ impl Emit<'_> {
         let dest = self.result_word(node);
         if !self.paired(node, op, dest, args, words) {
             self.push(node, Opcode::of_scalar(op), dest, words[0], words[1]);
+        }
+        self.end_operands_that(node, |loc| !matches!(loc, Loc::Word(_)));
+        true
+    }
+
+    /// Emits `start + index * step`: a sum if the step is the constant 1.
+    fn range_element(&mut self, node: NodeId, args: &[ValueId]) -> bool {
+        if args.iter().any(|v| kind_of(self.graph.ty(*v)) != Some(ScalarKind::Int)) {
+            return false;
+        }
+        let [index, start, step] =
+            [args[0], args[1], args[2]].map(|v| self.as_word(v, ScalarKind::Int, node));
+        let is_one = self.scalars.get(step as usize) == Some(&1);
+        if !is_one && u8::try_from(start).is_err() {
+            return false;
+        }
+        self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
+        let dest = self.result_word(node);
+        if is_one {
+            self.push(node, Opcode::IAdd, dest, index, start);
+        } else {
+            self.push(node, Opcode::IMulAdd, dest, index, step);
+            self.small_fields(start as u8, 0);
         }
         self.end_operands_that(node, |loc| !matches!(loc, Loc::Word(_)));
         true
@@ -347,12 +377,16 @@ impl Emit<'_> {
         let list = self.peek(args[0]);
         let at = self.as_word(args[1], ScalarKind::Int, node);
         match kind {
-            Some(kind @ (ScalarKind::Int | ScalarKind::Float)) => {
+            Some(kind) => {
                 let word = self.as_word(args[2], kind, node);
-                let op = if kind == ScalarKind::Int { Opcode::ListSetI } else { Opcode::ListSetF };
+                let op = match kind {
+                    ScalarKind::Int => Opcode::ListSetI,
+                    ScalarKind::Float => Opcode::ListSetF,
+                    ScalarKind::Bool => Opcode::ListSetB,
+                };
                 self.push(node, op, list.0, at, word);
             }
-            _ => {
+            None => {
                 let value = self.peek(args[2]);
                 self.push(node, Opcode::ListSetV, list.0, at, value.0);
             }
@@ -369,12 +403,16 @@ impl Emit<'_> {
         }
         let to = self.peek(list);
         match kind {
-            Some(kind @ (ScalarKind::Int | ScalarKind::Float)) => {
+            Some(kind) => {
                 let word = self.as_word(value, kind, node);
-                let op = if kind == ScalarKind::Int { Opcode::AppendI } else { Opcode::AppendF };
+                let op = match kind {
+                    ScalarKind::Int => Opcode::AppendI,
+                    ScalarKind::Float => Opcode::AppendF,
+                    ScalarKind::Bool => Opcode::AppendB,
+                };
                 self.push(node, op, to.0, word, 0);
             }
-            _ => {
+            None => {
                 let operand = self.peek(value);
                 self.push(node, Opcode::AppendV, to.0, operand.0, 0);
             }

@@ -1,13 +1,13 @@
 //! Interpreter loop: executes the instructions of one frame.
 //!
-//! There are three loops: [`execute`] runs a leading sequence of kernels, [`scalars`] runs instructions that need only
-//! words, [`mixed`] runs all instructions, using step functions where values are involved. They exit when the frame
-//! calls, returns, or fails.
+//! [`execute`] runs a leading sequence of kernels, which is what tensor programs consist of; [`run`] runs all instructions.
+//! Its state is a few machine registers: operations on words and jumps are arms of its match, and everything on values
+//! is a call of [`value_step`]. The loops exit when the frame calls, returns, or fails.
 
 use super::{FUEL_QUANTUM, MIN_FRAME_WORDS, StepBuffers, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
-use crate::intrinsic::{ScalarFault, ScalarKind, Word, for_each_operation, sem};
+use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem};
 use flambeau_ir::value::IValue;
 
 /// Reason for leaving the loop.
@@ -28,20 +28,21 @@ pub(super) enum Exit {
     Fail(KernelError),
 }
 
-/// Reason for leaving [`scalars`]. The program counter is at the instruction that was not executed.
-enum ScalarExit {
-    /// The instruction needs the value bank.
-    Other,
-    /// The instruction jumps backwards and the granted fuel is used up.
-    Fuel,
-    /// The operation failed.
-    Fault(ScalarFault),
+/// What follows an instruction on values.
+enum Outcome {
+    /// The next instruction.
+    Next,
+    /// The instruction after the next so many.
+    Skip(usize),
+    /// The frame is left at this instruction, which determines the reason.
+    Leave,
 }
 
 /// The scalar registers of a frame.
 trait ScalarRegisters {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
+    fn words(&mut self) -> &mut [u64];
 
     #[inline(always)]
     fn int(&self, register: u32) -> i64 {
@@ -65,6 +66,11 @@ impl ScalarRegisters for [u64] {
     fn set(&mut self, register: u32, word: u64) {
         self[register as usize] = word;
     }
+
+    #[inline(always)]
+    fn words(&mut self) -> &mut [u64] {
+        self
+    }
 }
 
 /// A frame of at most 256 words: no index is out of bounds, so there is no bounds check.
@@ -77,6 +83,11 @@ impl ScalarRegisters for [u64; MIN_FRAME_WORDS] {
     #[inline(always)]
     fn set(&mut self, register: u32, word: u64) {
         self[register as u8 as usize] = word;
+    }
+
+    #[inline(always)]
+    fn words(&mut self) -> &mut [u64] {
+        self
     }
 }
 
@@ -92,19 +103,19 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 ///     let b = <i64 as Word>::from_word(s.get(fields.next().unwrap_or(0)));
 ///     match sem::IAdd(a, b) {
 ///         Ok(result) => s.set(i.a, result.to_word()),
-///         Err(fault) => pause!(ScalarExit::Fault(fault)),
+///         Err(fault) => exit!(Exit::Fail(fault.into())),
 ///     }
 /// }
 /// Opcode::IAddMul => {
 ///     let [a, b, c] = [i.b, i.c, u32::from(i.d)].map(|r| Word::from_word(s.get(r)));
 ///     match sem::IAdd(a, b).and_then(|first| sem::IMul(first, c)) {
 ///         Ok(result) => s.set(i.a, result.to_word()),
-///         Err(fault) => pause!(ScalarExit::Fault(fault)),
+///         Err(fault) => exit!(Exit::Fail(fault.into())),
 ///     }
 /// }
 /// ```
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $pause:ident, { $($arms:tt)* }] { $($pair:ident = $first:ident, $second:ident;)* }
+    ([$op:expr, $i:ident, $s:ident, $exit:ident, { $($arms:tt)* }] { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
             $(Opcode::$name => {
@@ -112,100 +123,19 @@ macro_rules! dispatch {
                 $(let $p = <$t as Word>::from_word($s.get(fields.next().unwrap_or(0)));)*
                 match sem::$name($($p),*) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $pause!(ScalarExit::Fault(fault)),
+                    Err(fault) => $exit!(Exit::Fail(fault.into())),
                 }
             })*
             $(Opcode::$pair => {
                 let [a, b, c] = [$i.b, $i.c, u32::from($i.d)].map(|r| Word::from_word($s.get(r)));
                 match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
                     Ok(result) => $s.set($i.a, result.to_word()),
-                    Err(fault) => $pause!(ScalarExit::Fault(fault)),
+                    Err(fault) => $exit!(Exit::Fail(fault.into())),
                 }
             })*
             $($arms)*
         }
     };
-}
-
-/// Executes scalar instructions and jumps until it reaches another instruction. A separate function, because its state
-/// is small enough to stay in machine registers.
-#[inline(never)]
-fn scalars<S: ScalarRegisters + ?Sized>(
-    instrs: &[Instr],
-    at: &mut usize,
-    s: &mut S,
-    fuel: &mut u64,
-) -> ScalarExit {
-    let mut pc = *at;
-    let mut left = *fuel;
-    // Leaves the loop with its state written back. `pause!(ScalarExit::Other)` expands to
-    // `{ (*at, *fuel) = (pc, left); return ScalarExit::Other; }`.
-    macro_rules! pause {
-        ($pause:expr) => {{
-            (*at, *fuel) = (pc, left);
-            return $pause;
-        }};
-    }
-    // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
-    // `if taken { let target = i.c as usize; if target <= pc { /* one unit of fuel, or a pause */ } pc = target; continue; }`.
-    macro_rules! jump {
-        ($i:ident, $taken:expr) => {
-            if $taken {
-                let target = $i.c as usize;
-                if target <= pc {
-                    match left.checked_sub(1) {
-                        Some(less) => left = less,
-                        None => pause!(ScalarExit::Fuel),
-                    }
-                }
-                pc = target;
-                continue;
-            }
-        };
-    }
-    // The end of a counted loop. `next!(i, i.a, i.b)` expands to
-    // `{ let trip = s.int(i.a).wrapping_add(1); let again = trip < s.int(i.b); …; s.set(i.a, trip as u64); jump!(i, again); }`.
-    macro_rules! next {
-        ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
-            let trip = s.int($trip).wrapping_add(1);
-            let again = trip < s.int($limit);
-            // Fuel is checked before any register changes, so the instruction can be retried.
-            if again && left == 0 {
-                pause!(ScalarExit::Fuel);
-            }
-            $($first;)?
-            s.set($trip, trip as u64);
-            jump!($i, again);
-        }};
-    }
-    loop {
-        let i = &instrs[pc];
-        for_each_operation!(dispatch i.op, i, s, pause, {
-            Opcode::MovS => s.set(i.a, s.get(i.b)),
-            Opcode::Jmp => jump!(i, true),
-            Opcode::JTrue => jump!(i, s.get(i.a) != 0),
-            Opcode::JFalse => jump!(i, s.get(i.a) == 0),
-            Opcode::JIEq => jump!(i, s.int(i.a) == s.int(i.b)),
-            Opcode::JINe => jump!(i, s.int(i.a) != s.int(i.b)),
-            Opcode::JILt => jump!(i, s.int(i.a) < s.int(i.b)),
-            Opcode::JILe => jump!(i, s.int(i.a) <= s.int(i.b)),
-            Opcode::JFEq => jump!(i, s.float(i.a) == s.float(i.b)),
-            Opcode::JFNe => jump!(i, s.float(i.a) != s.float(i.b)),
-            Opcode::JFLt => jump!(i, s.float(i.a) < s.float(i.b)),
-            Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
-            Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
-            Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
-            Opcode::Next => next!(i, i.a, i.b),
-            Opcode::IAddNext => {
-                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))
-            }
-            Opcode::FAddNext => {
-                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
-            }
-            _ => pause!(ScalarExit::Other),
-        });
-        pc += 1;
-    }
 }
 
 /// Executes from `at` until the frame is left; then `at` is the instruction that caused the exit.
@@ -226,128 +156,216 @@ pub(super) fn execute(
                 Err(error) => return Exit::Fail(error),
             },
             Opcode::Ret => return Exit::Return(i.a),
-            _ => return mixed(code, at, s, v, env).unwrap_or_else(Exit::Fail),
+            _ => {
+                let values = &mut ValueBank { code, v, env };
+                return match <&mut [u64; MIN_FRAME_WORDS]>::try_from(&mut *s) {
+                    Ok(few) => run(&code.instrs, at, few, values),
+                    Err(_) => run(&code.instrs, at, s, values),
+                };
+            }
         }
     }
 }
 
-/// Executes like [`execute`], for all kinds of instructions.
+/// What instructions on values need besides the scalar bank. One reference to it is all that [`run`] keeps of it.
+struct ValueBank<'a, 'e> {
+    code: &'a Code,
+    v: &'a mut [IValue],
+    env: &'a mut StepBuffers<'e>,
+}
+
+/// Executes like [`execute`], for all kinds of instructions. A separate function, because its state is small enough to stay
+/// in machine registers, also across calls of [`value_step`].
 #[inline(never)]
-fn mixed(
-    code: &Code,
+fn run<S: ScalarRegisters + ?Sized>(
+    instrs: &[Instr],
     at: &mut usize,
-    s: &mut [u64],
-    v: &mut [IValue],
-    env: &mut StepBuffers<'_>,
-) -> Result<Exit, KernelError> {
-    let instrs = &code.instrs[..];
-    loop {
-        let i = instrs[*at];
-        match i.op {
-            Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
-            Opcode::Load => {
-                let value = steps::fetch(Operand(i.b), code, s, v);
-                v[i.a as usize] = value;
-            }
-            Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Int, code, s, v)?,
-            Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
-            Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
-            Opcode::Drop => v[i.a as usize] = IValue::None,
-            Opcode::Count => code.counters[i.a as usize].count(),
-            Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
-            Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
-            Opcode::ListGetF => s[i.a as usize] = get(i, ScalarKind::Float, code, s, v)?,
-            Opcode::ListGetB => s[i.a as usize] = get(i, ScalarKind::Bool, code, s, v)?,
-            Opcode::ListGetV => {
-                let list = steps::list(i.b, code, v)?;
-                let value = crate::intrinsic::list_get(list, s.int(i.c))?;
-                v[i.a as usize] = value;
-            }
-            Opcode::ListSetI => set(i, ScalarKind::Int, code, s, v)?,
-            Opcode::ListSetF => set(i, ScalarKind::Float, code, s, v)?,
-            Opcode::ListSetV => {
-                let value = steps::fetch(Operand(i.c), code, s, v);
-                crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?;
-            }
-            Opcode::AppendI => append(i, ScalarKind::Int, code, s, v)?,
-            Opcode::AppendF => append(i, ScalarKind::Float, code, s, v)?,
-            Opcode::AppendV => {
-                let value = steps::fetch(Operand(i.b), code, s, v);
-                crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?;
-            }
-            Opcode::Is | Opcode::IsNot => steps::is(i, code, s, v),
-            Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
-            Opcode::SetSlot => {
-                let value = steps::fetch(Operand(i.c), code, s, v);
-                steps::set_slot(i.a, i.b, value, code, v)?;
-            }
-            Opcode::Op => steps::op(code, i.a, s, v, env)?,
-            Opcode::ListGetNested => *at += steps::get_nested(i, s, v),
-            Opcode::Fast => *at += fast::run(i, code, s, v, env),
-            Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
-            Opcode::Read => *at += if steps::read(code, [i.a, i.b], s, v) { 2 } else { 0 },
-            Opcode::Fused => {
-                if !steps::fused(code, i.a, s, v, env)? {
-                    return Ok(Exit::Unfused(i.a));
+    s: &mut S,
+    values: &mut ValueBank<'_, '_>,
+) -> Exit {
+    let mut pc = *at;
+    let mut left = values.env.fuel;
+    // Leaves the loop with its state written back. `exit!(Exit::Sync)` expands to
+    // `{ (*at, values.env.fuel) = (pc, left); return Exit::Sync; }`.
+    macro_rules! exit {
+        ($exit:expr) => {{
+            (*at, values.env.fuel) = (pc, left);
+            return $exit;
+        }};
+    }
+    // Consumes one unit of fuel. `fuel!()` expands to
+    // `if left == 0 { match refill(values) { Ok(units) => left = units, Err(error) => exit!(Exit::Fail(error)) } } left -= 1;`.
+    macro_rules! fuel {
+        () => {
+            if left == 0 {
+                match refill(values) {
+                    Ok(units) => left = units,
+                    Err(error) => exit!(Exit::Fail(error)),
                 }
             }
-            Opcode::AnyDefined => {
-                let site = &code.sites[i.b as usize];
-                steps::gather(code, site, s, v, env.args);
-                s[i.a as usize] = u64::from(env.args.iter().any(crate::structural::any_defined));
-                env.args.clear();
-            }
-            Opcode::BailOut => {
-                if !steps::guard(code, i.a, s, v)? {
-                    return Ok(Exit::BailOut(i.a));
+            left -= 1;
+        };
+    }
+    // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
+    // `if taken { let target = i.c as usize; if target <= pc { fuel!(); } pc = target; continue; }`.
+    macro_rules! jump {
+        ($i:ident, $taken:expr) => {
+            if $taken {
+                let target = $i.c as usize;
+                if target <= pc {
+                    fuel!();
                 }
-            }
-            Opcode::Call => return Ok(Exit::Call(i.a)),
-            Opcode::Sync => return Ok(Exit::Sync),
-            Opcode::Join => {
-                if steps::pending(i.a, code, v).is_some() {
-                    return Ok(Exit::Join(i.a));
-                }
-            }
-            Opcode::Ret => return Ok(Exit::Return(i.a)),
-            // Ends of loops over lists are also handled here: switching to `scalars` and back would cost as much as the
-            // list access.
-            Opcode::Next | Opcode::IAddNext | Opcode::FAddNext => {
-                let plain = i.op == Opcode::Next;
-                let (trip, limit) = if plain { (i.a, i.b) } else { (u32::from(i.d), u32::from(i.e)) };
-                let next = s.int(trip).wrapping_add(1);
-                let again = next < s.int(limit);
-                if again && env.fuel == 0 {
-                    env.fuel = env.host.grant(FUEL_QUANTUM)?;
-                }
-                match i.op {
-                    Opcode::IAddNext => s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64),
-                    Opcode::FAddNext => s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()),
-                    _ => {}
-                }
-                s[trip as usize] = next as u64;
-                if again {
-                    env.fuel -= 1;
-                    *at = i.c as usize;
-                    continue;
-                }
-            }
-            _ => {
-                let before = *at;
-                let pause = match <&mut [u64; MIN_FRAME_WORDS]>::try_from(&mut *s) {
-                    Ok(few) => scalars(instrs, at, few, &mut env.fuel),
-                    Err(_) => scalars(instrs, at, s, &mut env.fuel),
-                };
-                match pause {
-                    ScalarExit::Other if *at == before => return Err(not_executable(i.op)),
-                    ScalarExit::Other => {}
-                    ScalarExit::Fuel => env.fuel = env.host.grant(FUEL_QUANTUM)?,
-                    ScalarExit::Fault(fault) => return Err(fault.into()),
-                }
+                pc = target;
                 continue;
             }
+        };
+    }
+    // The end of a counted loop. `next!(i, i.a, i.b)` expands to
+    // `{ let trip = s.int(i.a).wrapping_add(1); if trip < s.int(i.b) { fuel!(); s.set(i.a, trip); pc = i.c; continue; } s.set(i.a, trip); }`.
+    macro_rules! next {
+        ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
+            let trip = s.int($trip).wrapping_add(1);
+            let again = trip < s.int($limit);
+            // Fuel is consumed before any register changes, so an error is that of this instruction.
+            if again {
+                fuel!();
+            }
+            $($first;)?
+            s.set($trip, trip as u64);
+            if again {
+                pc = $i.c as usize;
+                continue;
+            }
+        }};
+    }
+    loop {
+        let i = &instrs[pc];
+        for_each_operation!(dispatch i.op, i, s, exit, {
+            Opcode::MovS => s.set(i.a, s.get(i.b)),
+            Opcode::MovPair => {
+                s.set(i.a, s.get(i.b));
+                s.set(i.c, s.get(u32::from(i.d)));
+            }
+            Opcode::Jmp => jump!(i, true),
+            Opcode::JTrue => jump!(i, s.get(i.a) != 0),
+            Opcode::JFalse => jump!(i, s.get(i.a) == 0),
+            Opcode::JIEq => jump!(i, s.int(i.a) == s.int(i.b)),
+            Opcode::JINe => jump!(i, s.int(i.a) != s.int(i.b)),
+            Opcode::JILt => jump!(i, s.int(i.a) < s.int(i.b)),
+            Opcode::JILe => jump!(i, s.int(i.a) <= s.int(i.b)),
+            Opcode::JFEq => jump!(i, s.float(i.a) == s.float(i.b)),
+            Opcode::JFNe => jump!(i, s.float(i.a) != s.float(i.b)),
+            Opcode::JFLt => jump!(i, s.float(i.a) < s.float(i.b)),
+            Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
+            Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
+            Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
+            Opcode::Next => next!(i, i.a, i.b),
+            Opcode::IAddNext => {
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))
+            }
+            Opcode::FAddNext => {
+                next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
+            }
+            _ => match value_step(i, s.words(), values) {
+                Ok(Outcome::Next) => {}
+                Ok(Outcome::Skip(count)) => pc += count,
+                Ok(Outcome::Leave) => exit!(leave(i)),
+                Err(error) => exit!(Exit::Fail(error)),
+            },
+        });
+        pc += 1;
+    }
+}
+
+/// Requests fuel from the host, at least one unit.
+#[cold]
+#[inline(never)]
+fn refill(values: &mut ValueBank<'_, '_>) -> Result<u64, KernelError> {
+    values.env.host.grant(FUEL_QUANTUM)
+}
+
+/// Executes an instruction that needs the value bank.
+#[inline(never)]
+fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Result<Outcome, KernelError> {
+    let i = *i;
+    let ValueBank { code, v, env } = values;
+    let (code, v) = (*code, &mut **v);
+    match i.op {
+        Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
+        Opcode::Load => {
+            let value = steps::fetch(Operand(i.b), code, s, v);
+            steps::put(&mut v[i.a as usize], value);
         }
-        *at += 1;
+        Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Int, code, s, v)?,
+        Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
+        Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
+        Opcode::Drop => steps::discard(&mut v[i.a as usize]),
+        Opcode::Count => code.counters[i.a as usize].count(),
+        Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
+        Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
+        Opcode::ListGetF => s[i.a as usize] = get(i, ScalarKind::Float, code, s, v)?,
+        Opcode::ListGetB => s[i.a as usize] = get(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::ListGetV => {
+            let value = match steps::own_list(i.b, v) {
+                Some(items) => crate::intrinsic::get_item(items, s.int(i.c))?,
+                None => crate::intrinsic::list_get(steps::list(i.b, code, v)?, s.int(i.c))?,
+            };
+            steps::put(&mut v[i.a as usize], value);
+        }
+        Opcode::ListSetI => set(i, ScalarKind::Int, code, s, v)?,
+        Opcode::ListSetF => set(i, ScalarKind::Float, code, s, v)?,
+        Opcode::ListSetB => set(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::ListSetV => {
+            let value = steps::fetch(Operand(i.c), code, s, v);
+            crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?;
+        }
+        Opcode::AppendI => append(i, ScalarKind::Int, code, s, v)?,
+        Opcode::AppendF => append(i, ScalarKind::Float, code, s, v)?,
+        Opcode::AppendB => append(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::AppendV => {
+            let value = steps::fetch(Operand(i.b), code, s, v);
+            match steps::own_list(i.a, v) {
+                Some(items) => crate::intrinsic::push_item(items, value)?,
+                None => crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?,
+            }
+        }
+        Opcode::Is | Opcode::IsNot => steps::is(i, code, s, v),
+        Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
+        Opcode::SetSlot => {
+            let value = steps::fetch(Operand(i.c), code, s, v);
+            steps::set_slot(i.a, i.b, value, code, v)?;
+        }
+        Opcode::Op => steps::op(code, i.a, s, v, env)?,
+        Opcode::ListGetNested => return Ok(Outcome::Skip(steps::get_nested(i, s, v))),
+        Opcode::Fast if fast::run(i, code, s, v, env) => return Ok(Outcome::Skip(1)),
+        Opcode::Fast => {}
+        Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
+        Opcode::Read if steps::read(code, [i.a, i.b], s, v) => return Ok(Outcome::Skip(2)),
+        Opcode::Read => {}
+        Opcode::Fused if steps::fused(code, i.a, s, v, env)? => {}
+        Opcode::AnyDefined => {
+            let site = &code.sites[i.b as usize];
+            steps::gather(code, site, s, v, env.args);
+            s[i.a as usize] = u64::from(env.args.iter().any(crate::structural::any_defined));
+            env.args.clear();
+        }
+        Opcode::BailOut if steps::guard(code, i.a, s, v)? => {}
+        Opcode::Join if steps::pending(i.a, code, v).is_none() => {}
+        _ => return Ok(Outcome::Leave),
+    }
+    Ok(Outcome::Next)
+}
+
+/// Returns the reason for leaving a frame at an instruction.
+fn leave(i: &Instr) -> Exit {
+    match i.op {
+        Opcode::Fused => Exit::Unfused(i.a),
+        Opcode::BailOut => Exit::BailOut(i.a),
+        Opcode::Call => Exit::Call(i.a),
+        Opcode::Sync => Exit::Sync,
+        Opcode::Join => Exit::Join(i.a),
+        Opcode::Ret => Exit::Return(i.a),
+        op => Exit::Fail(not_executable(op)),
     }
 }
 

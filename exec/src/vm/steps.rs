@@ -63,7 +63,7 @@ pub(super) fn put(register: &mut IValue, value: IValue) {
 /// Drops a value in place. Numbers skip the destructor call. The value is not loaded as a whole, because such a load
 /// would stall if the value was just written in parts.
 #[inline(always)]
-fn discard(value: &mut IValue) {
+pub(super) fn discard(value: &mut IValue) {
     match value {
         IValue::None => {}
         IValue::Bool(_) | IValue::Int(_) | IValue::Float(_) => std::mem::forget(std::mem::take(value)),
@@ -435,7 +435,8 @@ fn nested_word(
 pub(super) fn is(i: Instr, code: &Code, s: &mut [u64], v: &[IValue]) {
     let (mut word_a, mut word_b) = (IValue::None, IValue::None);
     let a = peek(Operand(i.b), code, s, v, &mut word_a);
-    let same = a.is_same(peek(Operand(i.c), code, s, v, &mut word_b));
+    let b = peek(Operand(i.c), code, s, v, &mut word_b);
+    let same = if b.is_none() { a.is_none() } else { a.is_same(b) };
     s[i.a as usize] = u64::from(same == (i.op == Opcode::Is));
 }
 
@@ -494,6 +495,7 @@ pub(super) fn set_word(
     match (items, kind) {
         (ListItems::Ints(v), ScalarKind::Int) => v[at] = word as i64,
         (ListItems::Floats(v), ScalarKind::Float) => v[at] = f64::from_bits(word),
+        (ListItems::Bools(v), ScalarKind::Bool) => v[at] = word != 0,
         (other, _) => other.set(at, kind.boxed(word)),
     }
     Ok(())
@@ -510,6 +512,10 @@ pub(super) fn append_word(items: &mut ListItems, kind: ScalarKind, word: u64) ->
         (ListItems::Floats(v), ScalarKind::Float) => {
             grow(v)?;
             v.push(f64::from_bits(word));
+        }
+        (ListItems::Bools(v), ScalarKind::Bool) => {
+            grow(v)?;
+            v.push(word != 0);
         }
         (other, _) => other.push(kind.boxed(word)),
     }

@@ -81,16 +81,26 @@ impl IValue {
         }
     }
 
+    /// Whether the value can be a dictionary key.
+    #[must_use]
+    pub fn is_hashable(&self) -> bool {
+        matches!(self, Self::Int(_) | Self::Str(_)) || self.key_hash().is_ok()
+    }
+
     /// Returns the hash of a dictionary key, consistent with `key_eq`.
+    #[inline]
     pub(super) fn key_hash(&self) -> Result<u64, ValueError> {
         let mut state = FxBuildHasher.build_hasher();
+        if let Self::Int(i) = self {
+            i.hash(&mut state);
+            return Ok(state.finish());
+        }
         std::mem::discriminant(self).hash(&mut state);
         // Adding zero maps -0.0 to 0.0.
         let bits = |x: f64| (x + 0.0).to_bits();
         match self {
             Self::None => {}
             Self::Bool(b) => b.hash(&mut state),
-            Self::Int(i) => i.hash(&mut state),
             Self::Float(x) => bits(*x).hash(&mut state),
             Self::Complex(z) => (bits(z.re), bits(z.im)).hash(&mut state),
             Self::Str(s) => s.as_bytes().hash(&mut state),

@@ -7,6 +7,7 @@
 use flambeau_tensor::Shared;
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{IValue, ValueError, walk};
 use crate::types::{Type, TypeCell};
@@ -37,6 +38,18 @@ pub struct DictMap {
     /// Position before which there are no live entries.
     head: usize,
     live: usize,
+    recent: Recent,
+}
+
+/// Position of the key that was found last. Programs often ask whether a key is present, then read it, then write it.
+/// Only a hint, hence relaxed: readers compare the key.
+#[derive(Default)]
+struct Recent(AtomicU32);
+
+impl Clone for Recent {
+    fn clone(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Relaxed)))
+    }
 }
 
 impl DictMap {
@@ -55,16 +68,31 @@ impl DictMap {
     fn find(&self, hash: u64, key: &IValue) -> Option<usize> {
         let same =
             |&i: &u32| self.entries[i as usize].as_ref().is_some_and(|e| e.hash == hash && e.key.key_eq(key));
-        self.table.find(hash, same).map(|&i| i as usize)
+        let at = *self.table.find(hash, same)?;
+        self.recent.0.store(at, Relaxed);
+        Some(at as usize)
+    }
+
+    /// Returns the position of a key.
+    #[inline]
+    fn position(&self, key: &IValue) -> Result<Option<usize>, ValueError> {
+        let recent = self.recent.0.load(Relaxed) as usize;
+        match (self.entries.get(recent), key) {
+            (Some(Some(Entry { key: IValue::Int(a), .. })), IValue::Int(b)) if a == b => Ok(Some(recent)),
+            (Some(Some(Entry { key: IValue::Str(a), .. })), IValue::Str(b)) if a.ptr_eq(b) => {
+                Ok(Some(recent))
+            }
+            _ => Ok(self.find(key.key_hash()?, key)),
+        }
     }
 
     /// Returns the value of a key.
     ///
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
+    #[inline]
     pub fn get(&self, key: &IValue) -> Result<Option<&IValue>, ValueError> {
-        let at = self.find(key.key_hash()?, key);
-        Ok(at.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
+        Ok(self.position(key)?.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
     }
 
     /// Replaces the value of a key that is present and returns the old value.
@@ -72,7 +100,7 @@ impl DictMap {
     /// # Errors
     /// Returns the new value if the key is absent.
     pub fn replace(&mut self, key: &IValue, value: IValue) -> Result<IValue, IValue> {
-        let at = key.key_hash().ok().and_then(|hash| self.find(hash, key));
+        let at = self.position(key).ok().flatten();
         match at.and_then(|i| self.entries[i].as_mut()) {
             Some(entry) => Ok(std::mem::replace(&mut entry.value, value)),
             None => Err(value),
@@ -102,8 +130,7 @@ impl DictMap {
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     pub fn remove(&mut self, key: &IValue) -> Result<Option<IValue>, ValueError> {
-        let at = self.find(key.key_hash()?, key);
-        Ok(at.map(|i| self.take(i).1))
+        Ok(self.position(key)?.map(|i| self.take(i).1))
     }
 
     /// Removes and returns the first entry.

@@ -2,7 +2,7 @@
 
 use super::arith::{complex, float, int, numbers};
 use crate::support::kernel;
-use flambeau_exec::{KernelError, OpDefExt, Sample, ScalarOp};
+use flambeau_exec::{Intrinsic, KernelError, OpDefExt, Sample, ScalarKind, ScalarOp};
 use flambeau_ir::value::Str;
 use flambeau_ir::{Doc, Effects, IValue, ImplicitConversion, OpDef};
 use flambeau_tensor::Scalar;
@@ -30,12 +30,14 @@ fn from_scalar() -> Vec<OpDef> {
     vec![
         plain("aten::Float.Scalar", "A number as a float; the real part of a complex one.")
             .with(ImplicitConversion::NumberToFloat)
+            .with(Intrinsic::Convert(ScalarKind::Float))
             .with(kernel(move |cx| {
                 cx.ret(IValue::Float(cx.scalar(0)?.to_f64()));
                 Ok(())
             })),
         plain("aten::Int.Scalar", "A number truncated to an integer.")
             .with(ImplicitConversion::NumberToInt)
+            .with(Intrinsic::Convert(ScalarKind::Int))
             .with(kernel(move |cx| {
                 match cx.scalar(0)? {
                     Scalar::Complex(_) => return Err(lossy("an int")),

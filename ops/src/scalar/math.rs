@@ -62,6 +62,10 @@ fn function(&(name, doc, real, on_complex): &Function) -> Vec<OpDef> {
         .map(|o| match (name, *o) {
             ("aten::sqrt", _) => base(o).intrinsic(ScalarOp::FSqrt),
             ("aten::exp", _) => base(o).intrinsic(ScalarOp::FExp),
+            ("aten::log", _) => base(o).intrinsic(ScalarOp::FLog),
+            ("aten::sin", _) => base(o).intrinsic(ScalarOp::FSin),
+            ("aten::cos", _) => base(o).intrinsic(ScalarOp::FCos),
+            ("aten::tanh", _) => base(o).intrinsic(ScalarOp::FTanh),
             _ => base(o).with(kernel(move |cx| {
                 let x = cx.float(0)?;
                 cx.ret(real(x));

@@ -3,7 +3,7 @@
 use super::number::{fixed, scientific};
 use super::{draw, return_bytes};
 use crate::per_type::{Elem, OverloadRow, check_bytes_fit, row};
-use flambeau_exec::{KernelCx, KernelError, KernelResult};
+use flambeau_exec::{FastPath, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{IValue, Str};
 
 /// Appends a value as `str()` formats it. A string keeps its bytes.
@@ -156,10 +156,12 @@ fn chr(cx: &mut KernelCx<'_>) -> KernelResult {
 
 pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
-        row("aten::str", "", "A value as text.", to_str).sample(|g, _| match g.below(3) {
-            0 => vec![Elem::Float.draw(g)],
-            1 => vec![Elem::Int.list(g, 0)],
-            _ => vec![draw(g)],
+        row("aten::str", "", "A value as text.", to_str).fast(FastPath::StrOfInt).sample(|g, _| {
+            match g.below(3) {
+                0 => vec![Elem::Float.draw(g)],
+                1 => vec![Elem::Int.list(g, 0)],
+                _ => vec![draw(g)],
+            }
         }),
         row("aten::format", "", "Each `{}` replaced by the next argument.", format)
             .raises()

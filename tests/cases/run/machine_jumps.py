@@ -1,0 +1,44 @@
+# test bytecode
+# Jumps to a test whose outcome is known go to the target of the test; a comparison that is only tested is a jump; an
+# operation computes the value that a loop carries in its register; two moves are one instruction.
+
+def count_primes(n: int):
+    c = 0
+    for k in range(2, n):
+        i = 2
+        prime = True
+        while i * i <= k and prime:
+            if k % i == 0:
+                prime = False
+            i += 1
+        if prime:
+            c += 1
+    return c
+
+# == bytecode
+# code(s4): 12 words, 0 values
+#    0  s4 = aten::__range_length(2, s4, 1)
+#    1  s5 = 0; s6 = 0
+#    2  JILe s4, 0 -> 24
+#    3  s7 = IAdd s6, 2
+#    4  s8 = IMul 2, 2
+#    5  JILt s7, s8 -> 8
+#    6  s8 = 1
+#    7  Jmp 9
+#    8  s8 = 0
+#    9  s9 = 1; s10 = 2
+#   10  JFalse s8 -> 21
+#   11  s8 = IMod s7, s10
+#   12  JINe s8, 0 -> 14
+#   13  s9 = 0
+#   14  s10 = IAdd s10, 1
+#   15  s8 = IMul s10, s10
+#   16  JILt s7, s8 -> 19
+#   17  s8 = s9
+#   18  Jmp 20
+#   19  s8 = 0
+#   20  JTrue s8 -> 11
+#   21  JFalse s9 -> 23
+#   22  s5 = IAdd s5, 1
+#   23  Next s6 < s4 -> 3
+#   24  Ret (s5)
