@@ -120,7 +120,7 @@ impl Analysis for Dominance {
             if self.dominates(last, node) != fresh.dominates(last, node)
                 || self.contains(last, node) != fresh.contains(last, node)
             {
-                return Err("nodes stand elsewhere".to_owned());
+                return Err("the order or nesting of nodes differs from that of a fresh analysis".to_owned());
             }
             last = node;
         }

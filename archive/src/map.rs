@@ -3,8 +3,8 @@
 //! The operating system reads the pages of a mapped file on first access and shares them between processes. If the file
 //! is modified or truncated while it is mapped, tensors change or the process is killed (`SIGBUS`). Files are
 //! therefore mapped only on request, and the documentation of each such option states this condition. The command-line
-//! tool maps by default, because it is short-lived and no other work depends on its process. This crate never modifies
-//! a file in place: it replaces files.
+//! tool maps by default, because its process is short-lived and runs one command. This crate never modifies a file in place: it
+//! replaces files.
 #![allow(
     unsafe_code,
     reason = "a mapped file can change while it is borrowed, which the compiler cannot check"

@@ -30,7 +30,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// Returns the named arguments in the form that the façade takes.
+    /// Returns the named arguments as [`Entry::call`] takes them.
     pub(crate) fn kwargs(&self) -> Vec<(&str, IValue)> {
         self.named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect()
     }
@@ -277,22 +277,11 @@ impl TensorSpec {
     }
 }
 
-/// Short names of dtypes.
-const SHORT: [(&str, DType); 6] = [
-    ("f32", DType::F32),
-    ("f64", DType::F64),
-    ("f16", DType::F16),
-    ("bf16", DType::BF16),
-    ("i64", DType::I64),
-    ("i32", DType::I32),
-];
-
 /// Returns the dtype with a short name or a name of PyTorch.
 pub(crate) fn dtype(name: &str) -> Result<DType, Error> {
-    let short = SHORT.iter().find(|(short, _)| *short == name).map(|(_, dtype)| *dtype);
-    short.or_else(|| DType::from_name(name)).ok_or_else(|| {
+    DType::from_short_name(name).or_else(|| DType::from_name(name)).ok_or_else(|| {
         let mut error = wrong(format!("`{name}` is not a dtype"));
-        let known = SHORT.iter().map(|(short, _)| *short).chain(DType::ALL.iter().map(|dtype| dtype.name()));
+        let known = DType::ALL.iter().flat_map(|dtype| [dtype.short_name(), dtype.name()]);
         error.help = did_you_mean(name, known);
         error
     })

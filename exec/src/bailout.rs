@@ -5,7 +5,7 @@
 //! computes the rest of the function from the other operands.
 //!
 //! Failures are counted here, per bail-out and per code ([`Code::failures`]): a run without failures pays one relaxed load
-//! per bail-out, and its caller one load to see that there was none. A [`BailoutHandler`] learns of each failure, and may
+//! per bail-out, and its caller one load to see that there was none. A [`BailoutHandler`] is called at each failure, and may
 //! supply better code for the continuation. A caller can also force failures ([`Code::force_bailout`]): every guard may
 //! fail at any time without a change of the results, which tests rely on.
 
@@ -53,7 +53,7 @@ impl FailedCheck<'_> {
     }
 }
 
-/// Learns of the failed checks of a [`Code`].
+/// Receiver of the failed checks of a [`Code`].
 pub trait BailoutHandler: Send + Sync {
     /// Called at each failed check, on the thread of the run. Returns code to continue with instead of the continuation
     /// as it is in the graph; it must compute the same for these captures.

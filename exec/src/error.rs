@@ -201,7 +201,9 @@ impl ExecError {
             // Writing to a string cannot fail.
             let _ = entry.write_to(&mut out);
         }
-        out.push_str(&format!("{}: {}\n", self.class, self.message));
+        // An error that is not raised by the program has no class.
+        let class = if self.class.is_empty() { String::new() } else { format!("{}: ", self.class) };
+        out.push_str(&format!("{class}{}\n", self.message));
         if let Some(help) = &self.help {
             out.push_str(&format!("  help: {help}\n"));
         }

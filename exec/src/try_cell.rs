@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 /// A cell that holds one value, taken without blocking. See the module documentation.
 pub struct TryCell<T> {
     /// Null while a guard holds the value, and for good after a guard was dropped by a panic.
-    there: AtomicPtr<T>,
+    value: AtomicPtr<T>,
     /// Gives the cell the `Send` and `Sync` bounds of a mutex.
     owned: PhantomData<Mutex<T>>,
 }
@@ -32,21 +32,21 @@ pub struct TryCellGuard<'a, T> {
 impl<T> TryCell<T> {
     /// Creates a cell that holds `value`.
     pub fn new(value: T) -> TryCell<T> {
-        TryCell { there: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
+        TryCell { value: AtomicPtr::new(Box::into_raw(Box::new(value))), owned: PhantomData }
     }
 
     /// Takes the value; returns `None` if a guard holds it, or if a guard was dropped by a panic.
     #[inline]
     pub fn take(&self) -> Option<TryCellGuard<'_, T>> {
         // `Acquire` pairs with the `Release` store of the previous guard's drop, so its writes are visible.
-        let value = NonNull::new(self.there.swap(null_mut(), Ordering::Acquire))?;
+        let value = NonNull::new(self.value.swap(null_mut(), Ordering::Acquire))?;
         Some(TryCellGuard { cell: self, value })
     }
 }
 
 impl<T> Drop for TryCell<T> {
     fn drop(&mut self) {
-        let value = *self.there.get_mut();
+        let value = *self.value.get_mut();
         if !value.is_null() {
             // SAFETY: the pointer comes from `Box::into_raw` in `new`. `&mut self` excludes guards, which borrow the
             // cell, so nothing else refers to the value.
@@ -81,7 +81,7 @@ impl<T> Drop for TryCellGuard<'_, T> {
             // SAFETY: the pointer comes from `Box::into_raw` in `new` and is not stored back, so it is freed once.
             drop(unsafe { Box::from_raw(self.value.as_ptr()) });
         } else {
-            self.cell.there.store(self.value.as_ptr(), Ordering::Release);
+            self.cell.value.store(self.value.as_ptr(), Ordering::Release);
         }
     }
 }

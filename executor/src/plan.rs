@@ -102,7 +102,7 @@ pub struct PlanCache {
     next: usize,
     /// The entry of the last call.
     last: usize,
-    /// Whether the two last calls had the same entry: then the next one is expected to have it, too.
+    /// Whether the last two calls used the same entry; the next call then speculates on it.
     stable: bool,
 }
 

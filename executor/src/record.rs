@@ -471,7 +471,7 @@ mod tests {
         assert_eq!(
             merged(&[(0, 0), (4, 1)]),
             (true, Some(4)),
-            "a run that does not reach the node says nothing"
+            "a run that does not reach the node does not change the record"
         );
         assert_eq!(merged(&[(4, 1), (0, 0)]), (true, Some(4)));
         assert_eq!(merged(&[(5, 2), (4, 2)]), (true, None));

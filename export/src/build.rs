@@ -35,6 +35,27 @@ pub enum NumberMeta {
 }
 
 impl GraphBuilder {
+    /// Creates the builder of a graph that exists already: new names differ from all names of its nodes and values.
+    #[must_use]
+    pub fn of(graph: GraphModel) -> GraphBuilder {
+        let mut names = Namespace::default();
+        let mut take = |name: &str| names.take(name);
+        for arg in graph.inputs.iter().chain(&graph.outputs) {
+            arg.for_each_name(&mut take);
+        }
+        for node in &graph.nodes {
+            node.name.iter().for_each(|name| take(name));
+            node.inputs.iter().for_each(|input| input.arg.for_each_name(&mut take));
+            node.outputs.iter().for_each(|output| output.for_each_name(&mut take));
+        }
+        graph.tensor_values.keys().for_each(|name| take(name));
+        graph.sym_int_values.keys().for_each(|name| take(name));
+        graph.sym_bool_values.keys().for_each(|name| take(name));
+        graph.sym_float_values.keys().for_each(|name| take(name));
+        graph.custom_obj_values.keys().for_each(|name| take(name));
+        GraphBuilder { graph, names }
+    }
+
     /// Returns the name for an input: unique, and the candidate itself if possible.
     pub fn input_name(&mut self, candidate: &str) -> String {
         self.names.create_input(candidate)

@@ -8,8 +8,8 @@
 //! | `Pickled` | 2.8 | `models/NAME.json` | two files of `torch.save` per program |
 //! | `Raw` | 2.9 and later | `models/NAME.json` | one record per storage, and a table in JSON |
 //!
-//! The record `archive_format` tells the newer layouts from the flat one, the record `data/weights/NAME.pt` the second
-//! from the third. Example inputs are never read, since they may name classes of the user. Nothing is executed: a pickle
+//! A file with the record `archive_format` has one of the newer layouts, and `Pickled` if it has the record
+//! `data/weights/NAME.pt`. Example inputs are never read, since they may name classes of the user. Nothing is executed: a pickle
 //! that names a function is an error.
 
 mod weights;

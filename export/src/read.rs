@@ -74,7 +74,7 @@ pub fn file_layout(path: &Path, options: &ReadOptions) -> Res<(FileLayout, Vec<S
 ///
 /// # Errors
 ///
-/// Returns the errors of the container and of its records: codes `E000` to `E019`, and those of archives.
+/// Returns the errors of the container and of its records: codes `E000` to `E016`, and those of archives.
 pub fn read(bytes: &[u8], options: &ReadOptions) -> Res<ProgramModel> {
     read_container(&Container::open(bytes, None, options)?, options)
 }

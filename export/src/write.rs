@@ -18,7 +18,9 @@ use rustc_hash::FxBuildHasher;
 
 use crate::container::FileLayout;
 use crate::fx::{self, FxGraph, FxOp};
-use crate::model::{Constant, InputSpec, NodeMetadata, NodeModel, ProgramModel, TensorMeta, Weight};
+use crate::model::{
+    Constant, InputSpec, NodeMetadata, NodeModel, ProgramModel, SchemaVersion, TensorMeta, Weight,
+};
 use crate::{ExportCode, ExportError};
 
 /// The version of PyTorch that a file is written for.
@@ -49,6 +51,17 @@ impl FileVersion {
             FileVersion::Torch29 => 14,
             FileVersion::Torch215 => 20,
         }
+    }
+
+    /// Returns the newest version of PyTorch whose files all readers of files with this schema can read; the default for a
+    /// program that no file states the schema of.
+    #[must_use]
+    pub fn of_schema(schema: SchemaVersion) -> FileVersion {
+        if schema == SchemaVersion::default() {
+            return FileVersion::default();
+        }
+        let readable = FileVersion::ALL.into_iter().rev().find(|version| version.minor() <= schema.minor);
+        readable.unwrap_or(FileVersion::Torch26)
     }
 
     /// Returns the layout of the file.

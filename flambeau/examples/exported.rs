@@ -1,10 +1,12 @@
-//! Reads, changes and writes an exported program: a function is exported, `relu` becomes `silu`, and the changed program is
-//! verified, printed, called and written for PyTorch 2.9.
+//! Reads, changes and writes an exported program: a function is exported to a file, the program of the file is changed (`relu`
+//! becomes `silu`, and a node is added), verified, printed, called, decomposed to operators of core ATen, and written for
+//! PyTorch 2.9.
 //!
 //! Run: `cargo run --release -p flambeau --example exported`
 
-use flambeau::export::{FileVersion, print};
-use flambeau::{ExportOptions, ExportedProgram, IValue, Session, Tensor};
+use flambeau::export::model::{Argument, NamedArgument, NodeMetadata, OutputSpec};
+use flambeau::export::{FileVersion, GraphBuilder, print};
+use flambeau::{DecompositionTable, ExportOptions, ExportedProgram, IValue, Session, Tensor};
 
 const SOURCE: &str = "
 def f(x: Tensor) -> Tensor:
@@ -17,15 +19,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let values = (0..2 * rows).map(|i| i as f32 - 2.0).collect();
         Ok(IValue::Tensor(Tensor::from_vec::<f32>(values, &[rows, 2])?))
     };
+    let folder = std::env::temp_dir().join(format!("flambeau-exported-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
 
     // Export: the function runs on an example, and the first size of `x` may vary.
     let entry = session.compile_source(SOURCE, "f.py")?.entry("f")?;
     let options = ExportOptions { dynamic: vec!["x:0=batch:2..64".parse()?], ..ExportOptions::default() };
     let exported = ExportedProgram::from_entry_with(&entry, &[example(2)?], &[], &options)?;
-    let file = exported.to_bytes(FileVersion::default())?;
+    exported.save(folder.join("f.pt2"), FileVersion::default())?;
 
-    // Read: `load_exported` takes a path.
-    let read = session.load_exported_bytes(&file)?;
+    // Read.
+    let read = session.load_exported(folder.join("f.pt2"))?;
 
     // Change: the model is plain data. Values keep their names and metadata, since both operators return a tensor like `x`.
     let mut model = read.model().clone();
@@ -35,13 +39,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
+    // Add a node: its result has a new name, and the metadata of its operand. It becomes the output of the graph, and of the
+    // signature, which relates outputs to results of a call.
+    let Some(Argument::Tensor(sum)) = model.module.graph.outputs.first().cloned() else {
+        return Err("the program returns a tensor".into());
+    };
+    let mut builder = GraphBuilder::of(model.module.graph);
+    let name = builder.node_name("square");
+    let meta = builder.graph.tensor_values[&sum].clone();
+    builder.define(&name, meta);
+    let operand = NamedArgument { name: "self".to_owned(), arg: Argument::Tensor(sum), kind: None };
+    let result = Argument::Tensor(name.clone());
+    let target = "torch.ops.aten.square.default";
+    builder.node(Some(name), target, vec![operand], vec![result.clone()], NodeMetadata::default());
+    builder.graph.outputs = vec![result.clone()];
+    model.module.signature.outputs = vec![OutputSpec::UserOutput { arg: result }];
+    model.module.graph = builder.graph;
+
     // Verify and lower: an error names the node and the broken rule.
     let changed = ExportedProgram::new(&session, model)?;
     println!("{}", print::graph_text(changed.model(), session.registry())?);
     println!("{:?}", changed.call(&[example(3)?], &[])?);
 
-    // Write; `save` replaces a file atomically.
-    let written = changed.to_bytes(FileVersion::Torch29)?;
-    println!("{} bytes", written.len());
+    // Decompose: `silu` and `square` are not operators of core ATen.
+    let core = changed.run_decompositions(&DecompositionTable::core_aten(&session)?)?;
+    println!("{}", print::graph_text(core.model(), session.registry())?);
+
+    // Write: the file is replaced atomically.
+    core.save(folder.join("core.pt2"), FileVersion::Torch29)?;
+    println!("{} bytes", std::fs::metadata(folder.join("core.pt2"))?.len());
+    std::fs::remove_dir_all(folder)?;
     Ok(())
 }

@@ -8,7 +8,7 @@
 use crate::background;
 use crate::error::Error;
 use crate::gradient_graphs::GraphPlans;
-use crate::recording::asks_for_gradients;
+use crate::recording::requests_gradients;
 use crate::session::{Execution, Session};
 use flambeau_exec::vm::{Arguments, CompiledProgram, Vm};
 use flambeau_exec::{Callees, Host, KernelError, TryCell, bytecode::Code, one_value, reference};
@@ -28,19 +28,21 @@ struct Prepared {
     session: Session,
     unit: Arc<CompilationUnit>,
     /// Whether any function in the unit requests gradients.
-    asks: OnceLock<bool>,
+    requests_gradients: OnceLock<bool>,
 }
 
 impl Prepared {
     fn new(session: &Session, unit: &Arc<CompilationUnit>) -> Prepared {
-        Prepared { session: session.clone(), unit: Arc::clone(unit), asks: OnceLock::new() }
+        Prepared { session: session.clone(), unit: Arc::clone(unit), requests_gradients: OnceLock::new() }
     }
 
     /// Returns whether a graph, or any function that it may call, requests gradients or makes tensors that require
     /// them.
     fn requests_gradients(&self, graph: &Graph) -> bool {
-        asks_for_gradients(graph)
-            || *self.asks.get_or_init(|| self.unit.functions().any(|f| asks_for_gradients(&f.graph)))
+        requests_gradients(graph)
+            || *self
+                .requests_gradients
+                .get_or_init(|| self.unit.functions().any(|f| requests_gradients(&f.graph)))
     }
 
     /// Returns the graph that the machine runs for a function: as loaded, or optimized if the session's settings
@@ -58,9 +60,7 @@ impl Prepared {
             if self.session.checks() == Checks::Off { Ok(Arc::clone(graph)) } else { Err(error) }
         })
     }
-}
 
-impl Prepared {
     /// Returns the error of a failed stage of the executor of `graph`. A failed pass is already recorded.
     fn report_stage(&self, graph: &Graph, failure: StageFailure<Error>) -> Error {
         match failure {
@@ -158,7 +158,7 @@ pub(crate) struct EntryCache {
     /// Code for recorded calls.
     recorded: OnceLock<Arc<Code>>,
     /// Whether every call is recorded, because the program requests gradients.
-    asks: OnceLock<bool>,
+    requests_gradients: OnceLock<bool>,
     /// Differentiated graphs for recorded calls.
     graphs: OnceLock<Arc<GraphPlans>>,
 }
@@ -250,10 +250,6 @@ impl Engine {
         &self.entry.session
     }
 
-    pub(crate) fn shared_unit(&self) -> &Arc<CompilationUnit> {
-        &self.unit
-    }
-
     /// Returns the unit of the program.
     pub(crate) fn unit(&self) -> &Arc<CompilationUnit> {
         &self.unit
@@ -325,12 +321,13 @@ impl Engine {
         bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
         threads::with(self.threads, || {
-            let asks = *cache.asks.get_or_init(|| self.entry.requests_gradients(graph));
-            if !requires_grad && !asks && host.tape().is_none() {
-                return self.run_here(graph, cache, host, bind);
+            let requests_gradients =
+                *cache.requests_gradients.get_or_init(|| self.entry.requests_gradients(graph));
+            if !requires_grad && !requests_gradients && host.tape().is_none() {
+                return self.run_unrecorded(graph, cache, host, bind);
             }
             let optimized = matches!(self.execution, Execution::Optimized | Execution::Profiling);
-            if asks || !requires_grad || !optimized {
+            if requests_gradients || !requires_grad || !optimized {
                 return self.run_recorded(graph, cache, host, bind);
             }
             let mut args = Vec::new();
@@ -347,7 +344,7 @@ impl Engine {
     }
 
     #[inline]
-    fn run_here(
+    fn run_unrecorded(
         &self,
         graph: &Arc<Graph>,
         cache: &EntryCache,
@@ -516,7 +513,7 @@ impl Engine {
     }
 
     /// Runs `graph` with the host's tape, operator by operator.
-    pub(crate) fn run_again(
+    pub(crate) fn replay_on_tape(
         &self,
         graph: &Arc<Graph>,
         args: Vec<IValue>,

@@ -190,6 +190,13 @@ impl ExportedProgram {
         state(&self.parts.model, name).ok()
     }
 
+    /// Returns the version of PyTorch whose files are read where the program's own file is; the default for a program that
+    /// was not read from a file.
+    #[must_use]
+    pub fn version(&self) -> FileVersion {
+        FileVersion::of_schema(self.parts.model.schema_version)
+    }
+
     /// Writes the program with the current content of its tensors, for a version of PyTorch. The file is replaced
     /// atomically; equal programs have equal files. Example inputs are not written.
     ///

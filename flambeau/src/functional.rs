@@ -3,7 +3,7 @@
 //! Each function calls the entry on copies of the inputs that share their memory and require gradients, so nothing is
 //! accumulated and the caller's tensors stay as they are. `wrt` lists positions of tensors among the inputs.
 //!
-//! [`Entry::jvp`] takes two backward walks: the gradients of the inputs are linear in those of the results, and the
+//! [`Entry::jvp`] takes two backward passes: the gradients of the inputs are linear in those of the results, and the
 //! derivative of that linear map is the forward derivative.
 
 use crate::error::Error;
@@ -23,7 +23,7 @@ struct Recorded {
     leaves: Vec<Tensor>,
 }
 
-/// A history that is walked again.
+/// Options of a backward pass that is itself differentiated.
 const RETAIN_AND_RECORD: BackwardOptions = BackwardOptions { retain_graph: true, create_graph: true };
 
 impl Recorded {

@@ -342,17 +342,18 @@ impl GradientPlan {
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));
         let graph = session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE)?;
+        let sources_count = wrt.len();
+        let wrt = |g: &Graph| g.outputs().skip(results).take(sources_count).collect::<Vec<_>>();
         let is_outside = |g: &Graph, value: ValueId| prepared.may_write(g, value, args, attributes);
-        let (mut graph, written) = match expanded(session, &library, graph, &is_outside)? {
+        let (mut graph, written) = match expanded(session, &library, graph, &wrt, &is_outside)? {
             Ok(expanded) => expanded,
             Err(reason) => return Ok(Err(reason)),
         };
-        let sources_count = wrt.len();
         let mut branches = match resolved(session, &library, &mut graph, results, sources_count)? {
             Ok(branches) => branches,
             Err(reason) => return Ok(Err(reason)),
         };
-        let wrt: Vec<ValueId> = graph.outputs().skip(results).take(sources_count).collect();
+        let wrt = wrt(&graph);
         for i in (results..results + wrt.len()).rev() {
             let root = graph.root();
             graph.edit().remove_block_output(root, i);
@@ -660,8 +661,9 @@ impl GraphDerivative for Derivative {
     }
 
     fn rerun_recorded(&self, args: Vec<IValue>, host: &mut Host) -> Result<Vec<Option<Tensor>>, ExecError> {
-        let value = self
-            .replay(&args, |args| self.engine.run_again(&self.graph, args, host).map_err(|e| of_error(&e)))?;
+        let value = self.replay(&args, |args| {
+            self.engine.replay_on_tape(&self.graph, args, host).map_err(|e| of_error(&e))
+        })?;
         let values = match (&value, self.plan.own_results()) {
             (IValue::Tuple(tuple), n) if n != 1 => tuple.items().to_vec(),
             (value, _) => vec![value.clone()],

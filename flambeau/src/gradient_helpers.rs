@@ -1,8 +1,10 @@
 //! The graphs that differentiation needs beside formulas, as TorchScript functions.
 
 use crate::gradients::Library;
-use flambeau_ir::{Graph, OpId};
-use flambeau_rewrite::autodiff::{FormulaGraph, FormulaGraphs, Helper, NotDifferentiable, OpDerivative};
+use flambeau_ir::{Graph, NodeId, OpId};
+use flambeau_rewrite::autodiff::{
+    BodyDependence, FormulaGraph, FormulaGraphs, Helper, NotDifferentiable, OpDerivative,
+};
 use std::sync::Arc;
 
 /// The function of each [`Helper`].
@@ -88,6 +90,14 @@ impl FormulaGraphs for Library {
 
     fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
         self.view_adjoint(op)
+    }
+
+    fn body_dependence(&self, op: OpId) -> Arc<BodyDependence> {
+        self.dependence_of_body(op)
+    }
+
+    fn call_dependence(&self, graph: &Graph, node: NodeId) -> BodyDependence {
+        self.dependence_of_call(graph, node).unwrap_or_default()
     }
 
     fn helper(&self, helper: Helper) -> Result<Arc<Graph>, NotDifferentiable> {

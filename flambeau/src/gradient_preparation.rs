@@ -226,7 +226,7 @@ pub(crate) fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue])
 }
 
 /// Replaces composite operators by their bodies and simplifies. The inner error: a body needs numbers that are not
-/// constant.
+/// constant, or depends on the values `wrt` in other runs than a recorded call of its operator.
 ///
 /// Writes to memory from outside are made functional where `is_outside` permits it: see [`autodiff::functionalize`]. The
 /// written inputs and attributes are returned, and their final values are the last outputs of the graph.
@@ -234,6 +234,7 @@ pub(crate) fn expanded(
     session: &Session,
     library: &Library,
     mut graph: Graph,
+    wrt: &dyn Fn(&Graph) -> Vec<ValueId>,
     is_outside: &dyn Fn(&Graph, ValueId) -> bool,
 ) -> Result<Result<(Graph, Vec<Outside>), String>, Error> {
     let none = CompilationUnit::new();
@@ -251,6 +252,10 @@ pub(crate) fn expanded(
                 graph = session.apply_text(&graph, &none, SPECIALIZE)?;
             }
             Err(error) => return Ok(Err(error.to_string())),
+        }
+        // A recorded call has the history of an operator, not those of the operators in its body.
+        if let (0, Err(error)) = (round, autodiff::check_dependence(&graph, &wrt(&graph), library)) {
+            return Ok(Err(error.to_string()));
         }
         match autodiff::expand_bodies(&mut graph, library) {
             Ok(0) => break,
@@ -275,13 +280,13 @@ impl Session {
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
         let graph = self.apply_text(graph, &none, PREPARE)?;
-        let (graph, _) = expanded(self, &library, graph, &|_, _| false)?.map_err(refused)?;
-        let all: Vec<ValueId> = graph.inputs().collect();
-        let wrt = inputs.iter().map(|&i| {
-            let input = all.get(i).copied();
-            input.ok_or_else(|| Error::misuse(format!("the graph has {} inputs, not input {i}", all.len())))
-        });
-        let wrt: Vec<ValueId> = wrt.collect::<Result<_, _>>()?;
+        let count = graph.inputs().len();
+        if let Some(i) = inputs.iter().find(|i| **i >= count) {
+            return Err(Error::misuse(format!("the graph has {count} inputs, not input {i}")));
+        }
+        let wrt = |g: &Graph| inputs.iter().filter_map(|i| g.inputs().nth(*i)).collect();
+        let (graph, _) = expanded(self, &library, graph, &wrt, &|_, _| false)?.map_err(refused)?;
+        let wrt: Vec<ValueId> = wrt(&graph);
         let gradient =
             autodiff::differentiate(&graph, &wrt, &[], &*library).map_err(|e| refused(e.to_string()))?;
         Ok(Gradient {

@@ -4,7 +4,7 @@
 //! as a TorchScript function, which the tape of `flambeau_exec` calls.
 
 use crate::error::Error;
-use crate::gradient_preparation::expanded;
+use crate::gradient_preparation::{SPECIALIZE, expanded};
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::{
@@ -12,9 +12,12 @@ use flambeau_exec::tape::{
 };
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
-use flambeau_ir::{Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol};
+use flambeau_ir::{
+    At, CompilationUnit, Effects, Fault, FunctionSchema, Graph, IValue, NodeId, OpId, Registry, Source,
+    Symbol, ValueId,
+};
 use flambeau_rewrite::autodiff::{
-    self, ArgGradient, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
+    self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
     NotDifferentiable, OpDerivative, concrete_value,
 };
 use flambeau_tensor::Tensor;
@@ -63,15 +66,6 @@ impl Known {
 /// Operator, index of the formula, and whether it is compiled for complex numbers.
 type Key = (OpId, usize, bool);
 
-/// Parts of a composite operator's call that are constants for differentiation.
-#[derive(Default)]
-struct BodyConstants {
-    /// Arguments on which no result depends differentiably.
-    args: Box<[usize]>,
-    /// Results that depend on no argument differentiably.
-    results: Box<[usize]>,
-}
-
 /// The derivatives of a session's operators.
 pub(crate) struct Library {
     session: Session,
@@ -82,7 +76,7 @@ pub(crate) struct Library {
     /// Derivatives as graphs, and the helpers of differentiation.
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
-    body_constants: Mutex<BTreeMap<OpId, Arc<BodyConstants>>>,
+    body_dependence: Mutex<BTreeMap<OpId, Arc<BodyDependence>>>,
 }
 
 impl Library {
@@ -104,7 +98,7 @@ impl Library {
             compiled: Mutex::default(),
             graphs: Mutex::default(),
             helper_graphs: Mutex::default(),
-            body_constants: Mutex::default(),
+            body_dependence: Mutex::default(),
         })
     }
 
@@ -203,32 +197,54 @@ impl Library {
         Ok(derivative)
     }
 
-    /// Returns what a composite operator's body tells about dependence.
-    fn body_constants(&self, op: OpId) -> Arc<BodyConstants> {
-        let known = || self.body_constants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(constants) = known().get(&op) {
-            return Arc::clone(constants);
+    /// Returns how the results of a composite operator depend on its arguments.
+    pub(crate) fn dependence_of_body(&self, op: OpId) -> Arc<BodyDependence> {
+        let known = || self.body_dependence.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(dependence) = known().get(&op) {
+            return Arc::clone(dependence);
         }
-        let constants = Arc::new(self.find_body_constants(op).unwrap_or_default());
-        known().insert(op, Arc::clone(&constants));
-        constants
+        let dependence = Arc::new(self.find_dependence(op, |_, _| {}).unwrap_or_default());
+        known().insert(op, Arc::clone(&dependence));
+        dependence
     }
 
-    fn find_body_constants(&self, op: OpId) -> Option<BodyConstants> {
-        let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
-        let graph = (**body.graph.as_ref()?).clone();
-        let (mut graph, _) = expanded(&self.session, self, graph, &|_, _| false).ok()?.ok()?;
-        autodiff::unpack_results(&mut graph);
-        let autodiff::Dependence { inputs, results } = autodiff::Dependence::of(&graph, self).ok()?;
-        let unused = body.params.iter().zip(inputs).filter(|(_, depends)| !depends);
-        let arg = |(param, _): (&Named, bool)| if let Named::Arg(i) = param { Some(*i) } else { None };
-        // The results of the body must be those of the operator, one by one.
-        let is_same = results.len() == self.registry().schema(op).returns.len();
-        let constant = results.iter().enumerate().filter(|(_, depends)| is_same && !**depends);
-        Some(BodyConstants {
-            args: unused.filter_map(arg).collect(),
-            results: constant.map(|(i, _)| i).collect(),
+    /// Returns how the results of a node depend on its operands, given the types of these and the constants among them.
+    pub(crate) fn dependence_of_call(&self, graph: &Graph, node: NodeId) -> Option<BodyDependence> {
+        let operands: Vec<ValueId> = graph.operands(node).collect();
+        self.find_dependence(graph.op(node).row()?, |body, params| {
+            let inputs: Vec<ValueId> = body.inputs().collect();
+            let root = body.root();
+            for (input, param) in inputs.into_iter().zip(params) {
+                let Named::Arg(arg) = *param else { continue };
+                let Some(&operand) = operands.get(arg) else { continue };
+                let mut editor = body.edit();
+                match graph.constant(operand) {
+                    Some(constant) => {
+                        editor.at(At::start(root));
+                        let value = editor.constant(constant.clone());
+                        editor.replace_all_uses(input, value);
+                    }
+                    None => editor.set_type(input, graph.ty(operand)),
+                }
+            }
         })
+    }
+
+    /// Returns how the results of a composite operator depend on its arguments, for a body whose inputs `assume` restricts;
+    /// `None` for other operators.
+    fn find_dependence(&self, op: OpId, assume: impl FnOnce(&mut Graph, &[Named])) -> Option<BodyDependence> {
+        let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
+        let mut graph = (**body.graph.as_ref()?).clone();
+        let results = self.registry().schema(op).returns.len();
+        assume(&mut graph, &body.params);
+        let known = || {
+            let graph = self.session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE).ok()?;
+            let (mut graph, _) =
+                expanded(&self.session, self, graph, &|_| Vec::new(), &|_, _| false).ok()?.ok()?;
+            autodiff::unpack_results(&mut graph);
+            autodiff::Dependence::of(&graph, self).ok()
+        };
+        Some(BodyDependence::new(&body, results, known().as_ref()))
     }
 
     /// Returns the adjoint of a view operator.
@@ -309,11 +325,11 @@ impl Derivatives for Library {
     }
 
     fn may_depend_on(&self, op: OpId, arg: usize) -> bool {
-        !self.body_constants(op).args.contains(&arg)
+        !self.dependence_of_body(op).is_constant_arg(arg)
     }
 
     fn is_constant_result(&self, op: OpId, result: usize) -> bool {
-        self.body_constants(op).results.contains(&result)
+        self.dependence_of_body(op).is_constant_result(result)
     }
 
     fn apply(

@@ -313,7 +313,7 @@ impl Entry {
     pub(crate) fn on(&self, session: &Session) -> Entry {
         Entry {
             session: session.clone(),
-            engine: Engine::new(session, self.engine.shared_unit()),
+            engine: Engine::new(session, self.engine.unit()),
             cache: EntryCache::default(),
             ..self.clone()
         }

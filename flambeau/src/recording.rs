@@ -36,7 +36,7 @@ fn contains(value: &IValue) -> bool {
 }
 
 /// Whether a graph requests gradients, or makes tensors that require them.
-pub(crate) fn asks_for_gradients(graph: &Graph) -> bool {
+pub(crate) fn requests_gradients(graph: &Graph) -> bool {
     let column = graph.registry().column::<RequestsGradients>();
     graph.nodes_deep().any(|node| {
         let row = graph.op(node).row();

@@ -1,7 +1,8 @@
 //! Exported programs through the library: calls, state, gradients, saving.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
-use flambeau::export::{FileVersion, ValueMeta};
+use flambeau::export::model::{Argument, NodeMetadata};
+use flambeau::export::{FileVersion, GraphBuilder, ValueMeta};
 use flambeau::{Execution, ExportedProgram, IValue, Session, Tensor};
 
 fn path(name: &str) -> String {
@@ -52,10 +53,34 @@ fn a_saved_program_has_the_state_of_the_program() {
     for version in FileVersion::ALL {
         let again = session.load_exported_bytes(&program.to_bytes(version).unwrap()).unwrap();
         assert_eq!(results(&again), (values.clone(), 4), "{version:?}");
+        assert_eq!(again.version(), version);
         let mut names: Vec<String> = again.state_dict().keys().cloned().collect();
         names.sort();
         assert_eq!(names, ["count", "first.bias", "first.weight", "second.bias", "second.weight"]);
     }
+}
+
+/// A builder of a graph that exists gives no name twice.
+#[test]
+fn a_changed_graph_has_new_names() {
+    let (session, program) = loaded("layers", Execution::Optimized);
+    let mut model = program.model().clone();
+    let Some(Argument::Tensor(first)) = model.module.graph.nodes[0].outputs.first().cloned() else {
+        panic!("a tensor");
+    };
+    let mut builder = GraphBuilder::of(model.module.graph);
+    let name = builder.node_name(&first);
+    assert_ne!(name, first);
+    let meta = builder.graph.tensor_values[&first].clone();
+    builder.define(&name, meta);
+    let node = builder.graph.nodes[0].clone();
+    let result = vec![Argument::Tensor(name.clone())];
+    builder.node(Some(name.clone()), &node.target, node.inputs, result, NodeMetadata::default());
+    let last = builder.graph.nodes.pop().unwrap();
+    builder.graph.nodes.insert(1, last);
+    model.module.graph = builder.graph;
+    let changed = ExportedProgram::new(&session, model).unwrap();
+    assert!(changed.model().module.graph.tensor_values.contains_key(&name));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use flambeau::exec::Host;
 use flambeau::exec::tape::{BackwardOptions, is_recorded};
+use flambeau::tensor::DType;
 use flambeau::{Entry, Execution, IValue, Session, Tensor};
 
 const SOURCE: &str = "
@@ -445,4 +446,48 @@ fn branches_without_derivatives_are_recorded_when_they_are_taken() {
     assert_eq!(found, call(&tape, &numbers).0);
     let reason = "takes a branch that cannot be differentiated: `aten::mul_`: writes memory where gradients are not enabled";
     assert_eq!(entry.gradient_refusals(), [reason]);
+}
+
+const OPERATORS: &str = "
+def matrix_transposed(x):
+    return x.mT * 2
+
+def layer_norm_backward(grad, input, mean, rstd, weight, bias):
+    return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
+";
+
+/// `mT` of a tensor without dimensions is the tensor itself, also in differentiated graphs.
+#[test]
+fn matrix_transposes_of_numbers_have_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let program = session.compile_source(OPERATORS, "operators.py").unwrap();
+        let entry = program.entry("matrix_transposed").unwrap();
+        let x = Tensor::from_element(3.0).unwrap();
+        x.set_requires_grad(true);
+        let result = tensor(&entry.call(&[IValue::Tensor(x.clone())], &[]).unwrap());
+        let one = Tensor::from_element(1.0).unwrap();
+        let found = session.gradients(&[(result, one)], &[x], &mut Host::quiet()).unwrap();
+        assert_eq!(values(found[0].as_ref().unwrap()), [2.0]);
+    }
+}
+
+/// Each result of an operator has a history if an operand has one, also where the body that differentiates the operator does
+/// not read the operand, or does not compute the result from it.
+#[test]
+fn results_of_composite_operators_require_gradients_together() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let program = session.compile_source(OPERATORS, "operators.py").unwrap();
+        let entry = program.entry("layer_norm_backward").unwrap();
+        for requires in [0, 1, 2, 4, 5] {
+            let args = [vec![3, 4], vec![3, 4], vec![3, 1], vec![3, 1], vec![4], vec![4]];
+            let args = args.map(|sizes| Tensor::full(&sizes, 0.5.into(), DType::F32).unwrap());
+            args[requires].set_requires_grad(true);
+            let results = entry.call(&args.map(IValue::Tensor), &[]).unwrap();
+            let IValue::Tuple(results) = &results else { panic!("three tensors") };
+            let flags: Vec<bool> = results.items().iter().map(|v| tensor(v).requires_grad()).collect();
+            assert_eq!(flags, [true; 3], "argument {requires}, graphs after {calls} calls");
+        }
+    }
 }

@@ -156,7 +156,7 @@ fn quoted(value: &IValue) -> String {
 
 /// Returns the elements of a row-major tensor as a nested list.
 fn elements(tensor: &Tensor) -> String {
-    let (sizes, dtype) = (tensor.sizes(), short_name(tensor.dtype()));
+    let (sizes, dtype) = (tensor.sizes(), tensor.dtype().short_name());
     let Ok(scalars) = tensor.to_scalars() else { return "<Tensor>".to_owned() };
     if scalars.is_empty() {
         return format!("full({sizes:?}, 0, {dtype})");
@@ -189,23 +189,5 @@ fn element(scalar: Scalar, dtype: DType) -> String {
         Scalar::Float(x) if dtype != DType::F64 && x.is_finite() => format!("{:?}", x as f32),
         Scalar::Float(x) => float(x),
         Scalar::Complex(z) => complex(z.re, z.im),
-    }
-}
-
-fn short_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::Bool => "bool",
-        DType::U8 => "u8",
-        DType::I8 => "i8",
-        DType::I16 => "i16",
-        DType::I32 => "i32",
-        DType::I64 => "i64",
-        DType::F16 => "f16",
-        DType::BF16 => "bf16",
-        DType::F32 => "f32",
-        DType::F64 => "f64",
-        DType::C64 => "c64",
-        DType::C128 => "c128",
-        other => other.name(),
     }
 }

@@ -9,7 +9,7 @@ use flambeau_ir::RegistryBuilder;
 use std::borrow::Cow;
 
 /// Synonyms, and their canonical operators. Both also have in-place variants, with `_` behind the names, if the
-/// variant of the synonym is declared.
+/// variant of the synonym is declared. Sorted by synonym: [`canonical`] searches by bisection.
 pub(crate) const SYNONYMS: &[(&str, &str)] = &[
     ("absolute", "abs"),
     ("arccos", "acos"),

@@ -77,8 +77,8 @@ impl Hosted {
         Hosted { program, ..self.clone() }
     }
 
-    /// Lets a run call Python, with tensors of the library that the call's arguments are of. Returns `None` for a program that
-    /// does not call Python.
+    /// Installs Python as the host of a run. Tensors are passed to Python as tensors of `library`. Returns `None` for a program
+    /// that does not call Python.
     pub(crate) fn serve(&self, host: &mut Host, library: Option<Library>) -> Option<Raised> {
         if self.objects.is_empty() {
             return None;
@@ -119,7 +119,7 @@ impl Calls {
             (HostOp::Member(name), [object, ..]) => return object.getattr(name.as_str()),
             (HostOp::Function(path, words), args) => (self.program.object(py, path.as_str())?, args, words),
             (HostOp::Call(words), [callee, args @ ..]) => (callee.clone(), args, words),
-            _ => return Err(PyNameError::new_err("a call of nothing")),
+            _ => return Err(PyNameError::new_err("a host operation has no callee")),
         };
         let (positional, named) = args.split_at(args.len().saturating_sub(words.len()));
         let keywords = PyDict::new(py);

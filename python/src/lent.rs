@@ -94,8 +94,9 @@ impl Loans {
     /// Returns an error if memory is exhausted.
     ///
     /// # Safety
-    /// Until `bytes.owner` is dropped, the range is valid and initialized, and may be written if `bytes.writable`. While a
-    /// function of the compiler runs with the storage, no other code accesses the range.
+    /// Until `bytes.owner` is dropped, the range is valid and initialized, and may be written if `bytes.writable`. During
+    /// this call, no other code writes the range; while a function of the compiler runs with the storage, no other code
+    /// accesses it. `bytes.len` is at most `isize::MAX`.
     pub(crate) unsafe fn take(
         &mut self,
         py: Python<'_>,
@@ -119,9 +120,11 @@ impl Loans {
         }
         let aligned = start % ALIGNMENT == 0;
         if !aligned || !register(start, end) {
-            // SAFETY: the caller's contract: the bytes are valid and initialized.
-            let copy = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), bytes.len) };
-            return Ok((copied(copy)?, 0));
+            // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
+            // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the
+            // range during this call.
+            let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), bytes.len) };
+            return Ok((copied(range)?, 0));
         }
         let owner = Box::new(Range { start, _owner: bytes.owner });
         // SAFETY: the caller's contract, and the range was registered for this storage alone.
@@ -176,11 +179,16 @@ fn address(tensor: &Tensor) -> Option<usize> {
     tensor.storage().pin().ok().map(|(start, _)| start.as_ptr() as usize)
 }
 
+// Words of a copy have the alignment of lent memory.
+const _: () = assert!(align_of::<u128>() == ALIGNMENT);
+
 /// Returns a read-only storage with a copy of the bytes.
 fn copied(bytes: &[u8]) -> Result<Storage, TensorError> {
     let mut words = vec![0_u128; bytes.len().div_ceil(ALIGNMENT)];
     let start = NonNull::from(words.as_mut_slice()).cast::<u8>();
-    // SAFETY: the vector has at least as many bytes, and its buffer does not move with the vector, which the storage owns.
+    // SAFETY: `words` has `len.div_ceil(16) * 16` initialized bytes, aligned to `align_of::<u128>()`, which is `ALIGNMENT`;
+    // it is new, so it does not overlap `bytes`. Its buffer does not move with the vector, which the storage owns until it
+    // frees the bytes.
     unsafe {
         start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
         Storage::lent(start, bytes.len(), false, Box::new(words))

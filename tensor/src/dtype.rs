@@ -56,38 +56,39 @@ struct Row {
     dtype: DType,
     name: &'static str,
     alias: &'static str,
+    short: &'static str,
     ir: &'static str,
     scalar_type: i64,
     size: usize,
     category: Category,
 }
 
+/// `names`: name, alias, short name and name in IR types.
 const fn row(
     dtype: DType,
-    name: &'static str,
-    alias: &'static str,
-    ir: &'static str,
+    names: [&'static str; 4],
     scalar_type: i64,
     size: usize,
     category: Category,
 ) -> Row {
-    Row { dtype, name, alias, ir, scalar_type, size, category }
+    let [name, alias, short, ir] = names;
+    Row { dtype, name, alias, short, ir, scalar_type, size, category }
 }
 
 const ROWS: [Row; 13] = [
-    row(DType::U8, "uint8", "uint8", "Byte", 0, 1, Category::Integral),
-    row(DType::I8, "int8", "int8", "Char", 1, 1, Category::Integral),
-    row(DType::I16, "int16", "short", "Short", 2, 2, Category::Integral),
-    row(DType::I32, "int32", "int", "Int", 3, 4, Category::Integral),
-    row(DType::I64, "int64", "long", "Long", 4, 8, Category::Integral),
-    row(DType::F16, "float16", "half", "Half", 5, 2, Category::Floating),
-    row(DType::F32, "float32", "float", "Float", 6, 4, Category::Floating),
-    row(DType::F64, "float64", "double", "Double", 7, 8, Category::Floating),
-    row(DType::C32, "complex32", "chalf", "ComplexHalf", 8, 4, Category::Complex),
-    row(DType::C64, "complex64", "cfloat", "ComplexFloat", 9, 8, Category::Complex),
-    row(DType::C128, "complex128", "cdouble", "ComplexDouble", 10, 16, Category::Complex),
-    row(DType::Bool, "bool", "bool", "Bool", 11, 1, Category::Bool),
-    row(DType::BF16, "bfloat16", "bfloat16", "BFloat16", 15, 2, Category::Floating),
+    row(DType::U8, ["uint8", "uint8", "u8", "Byte"], 0, 1, Category::Integral),
+    row(DType::I8, ["int8", "int8", "i8", "Char"], 1, 1, Category::Integral),
+    row(DType::I16, ["int16", "short", "i16", "Short"], 2, 2, Category::Integral),
+    row(DType::I32, ["int32", "int", "i32", "Int"], 3, 4, Category::Integral),
+    row(DType::I64, ["int64", "long", "i64", "Long"], 4, 8, Category::Integral),
+    row(DType::F16, ["float16", "half", "f16", "Half"], 5, 2, Category::Floating),
+    row(DType::F32, ["float32", "float", "f32", "Float"], 6, 4, Category::Floating),
+    row(DType::F64, ["float64", "double", "f64", "Double"], 7, 8, Category::Floating),
+    row(DType::C32, ["complex32", "chalf", "c32", "ComplexHalf"], 8, 4, Category::Complex),
+    row(DType::C64, ["complex64", "cfloat", "c64", "ComplexFloat"], 9, 8, Category::Complex),
+    row(DType::C128, ["complex128", "cdouble", "c128", "ComplexDouble"], 10, 16, Category::Complex),
+    row(DType::Bool, ["bool", "bool", "bool", "Bool"], 11, 1, Category::Bool),
+    row(DType::BF16, ["bfloat16", "bfloat16", "bf16", "BFloat16"], 15, 2, Category::Floating),
 ];
 
 impl DType {
@@ -121,6 +122,16 @@ impl DType {
     pub fn from_name(name: &str) -> Option<DType> {
         let name = name.strip_prefix("torch.").unwrap_or(name);
         ROWS.iter().find(|row| row.name == name || row.alias == name).map(|row| row.dtype)
+    }
+
+    /// Returns the short name, such as `"f32"`: the kind and the number of bits.
+    pub fn short_name(self) -> &'static str {
+        self.info().short
+    }
+
+    /// Returns the dtype with a short name.
+    pub fn from_short_name(name: &str) -> Option<DType> {
+        ROWS.iter().find(|row| row.short == name).map(|row| row.dtype)
     }
 
     /// Returns the name in IR types and in error messages, such as `"Float"`, `"Long"`.

@@ -6,8 +6,8 @@
 With `machine`, the rows are the programs of `scalars.py`: scalars, control flow, containers, strings, objects.
 
 Needs torch 2.6. A row is a function of tensors named `a`, `b`, ..., in groups with the largest ratio of times that is meant
-to hold. Either side calls the same compiled function again and again and gives the median of short spells; of the rounds
-the median counts. A ratio over its target is marked `!`. A row that cannot run (no support) is marked `?`.
+to hold. Either side calls the same compiled function again and again and gives the median over short runs; the result is the
+median over rounds. A ratio over its target is marked `!`. A row that cannot run (no support) is marked `?`.
 
 A floor is what the machine needs at least: multiplications at its peak, or operands and result at the bandwidth of the
 nearest memory that holds them. `--peak` and `--bandwidth` are measured apart, on the machine at hand.

@@ -35,7 +35,8 @@ struct Bank;
 
 impl HostCalls for Bank {
     fn call(&mut self, graph: &Graph, node: NodeId, args: &mut [IValue], rets: &mut Rets) -> KernelResult {
-        let op = HostOp::of(graph, node).ok_or_else(|| KernelError::misuse("a call of nothing"))?;
+        let op =
+            HostOp::of(graph, node).ok_or_else(|| KernelError::misuse("a host operation has no callee"))?;
         let account = |value: &IValue| match value {
             IValue::Host(h) => h.downcast::<Account>().map(|a| (a.owner, a.balance)),
             _ => None,

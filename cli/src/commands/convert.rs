@@ -39,7 +39,8 @@ pub(crate) struct Args {
     /// With a module or function as input: a size that may vary, as INPUT:DIM=NAME:MIN..MAX, such as `x:0=batch:1..64`.
     #[arg(long, value_name = "SIZE")]
     dynamic: Vec<String>,
-    /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
+    /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`
+    /// [default: that of an exported program as input, otherwise 2.15]. Older versions do not read files of newer ones.
     #[arg(long = "for", value_name = "VERSION")]
     version: Option<String>,
     /// With an exported program as output: decompose its operators, to those of `core-aten`; `functional` replaces only
@@ -156,6 +157,7 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
         return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
     }
     let program = session.load_exported(&args.input)?;
+    let version = version.unwrap_or_else(|| program.version());
     if to_safetensors || args.state_dict {
         let weights = program.state_dict();
         let written = match to_safetensors {
@@ -174,18 +176,15 @@ fn is_pt2(output: &Path) -> bool {
     output.extension().is_some_and(|e| e == "pt2")
 }
 
-/// Returns the version of PyTorch for which an exported program is written.
-fn version(args: &Args) -> Result<FileVersion> {
-    version_named(args.version.as_deref())
+/// Returns the version of PyTorch for which an exported program is written, if the command line states it.
+fn version(args: &Args) -> Result<Option<FileVersion>> {
+    args.version.as_deref().map(version_named).transpose()
 }
 
 /// Returns the version of PyTorch with a name.
-pub(crate) fn version_named(name: Option<&str>) -> Result<FileVersion> {
-    match name {
-        None => Ok(FileVersion::default()),
-        Some(name) => FileVersion::from_name(name)
-            .ok_or_else(|| command_line_error(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`"))),
-    }
+pub(crate) fn version_named(name: &str) -> Result<FileVersion> {
+    FileVersion::from_name(name)
+        .ok_or_else(|| command_line_error(format!("`{name}` is not `2.6`, `2.8`, `2.9` or `2.15`")))
 }
 
 /// Decomposes an exported program with a table by name.
@@ -216,7 +215,14 @@ pub(crate) fn exported(
     let options = ExportOptions { dynamic: sizes.collect::<Result<_>>()?, in_place };
     let inputs = examples.read(entry)?;
     let exported = ExportedProgram::from_entry_with(entry, &inputs.positional, &inputs.kwargs(), &options);
-    exported.map_err(|error| examples.with_command_line_code(error))
+    exported.map_err(|mut error| {
+        if !examples.is_stated() && error.fault == Fault::Misuse && error.help.is_none() {
+            let help = "an exported program is recorded by a run on example arguments: state them by --inputs FILE or \
+                        -a NAME=VALUE";
+            error.help = Some(help.to_owned());
+        }
+        examples.with_command_line_code(error)
+    })
 }
 
 /// Exports a method of a module, or a function.
@@ -231,7 +237,7 @@ fn export(session: &Session, args: &Args) -> Result<()> {
     let entry = chosen.pick(&program)?;
     let exported = exported(&entry, &args.examples, &args.dynamic, false)?;
     let exported = decomposed(session, exported, args.decompose.as_deref())?;
-    Ok(exported.save(&args.output, version)?)
+    Ok(exported.save(&args.output, version.unwrap_or_default())?)
 }
 
 /// Converts a module to another archive, with other weights and extra files.

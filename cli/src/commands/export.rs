@@ -30,14 +30,15 @@ pub(crate) struct Args {
     /// Decompose operators, to those of `core-aten`.
     #[arg(long, value_name = "TABLE")]
     decompose: Option<String>,
-    /// The version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`.
+    /// The version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15` [default: 2.15]. Older versions do not read
+    /// files of newer ones.
     #[arg(long = "for", value_name = "VERSION", requires = "output")]
     version: Option<String>,
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
-    let version = version_named(args.version.as_deref())?;
+    let version = args.version.as_deref().map(version_named).transpose()?.unwrap_or_default();
     let session = with_files(&setup.session()?, args.program.copy);
     let program = args.program.load(&session)?;
     let entry = args.program.pick(&program)?;

@@ -3,6 +3,7 @@
 use crate::exported;
 use crate::output;
 use crate::program::ProgramArgs;
+use crate::report::counted;
 use crate::setup::Setup;
 use anyhow::Result;
 use flambeau::ir::verify::verify_with;
@@ -25,7 +26,11 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         if args.json {
             output::line(serde_json::json!({"entries": ["forward"], "nodes": nodes, "errors": []}))?;
         } else {
-            output::line(format_args!("{}: exported program, {nodes} nodes, valid", args.program.file))?;
+            output::line(format_args!(
+                "{}: exported program, {}, valid",
+                args.program.file,
+                counted(nodes, "node")
+            ))?;
         }
         return Ok(());
     }
@@ -49,6 +54,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         return Ok(());
     }
     let entries = if names.len() == 1 { "entry" } else { "entries" };
-    output::line(format_args!("{}: {} {entries}, {nodes} nodes, valid", args.program.file, names.len()))?;
+    let (file, nodes) = (&args.program.file, counted(nodes, "node"));
+    output::line(format_args!("{file}: {} {entries}, {nodes}, valid", names.len()))?;
     Ok(())
 }

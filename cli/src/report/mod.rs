@@ -6,6 +6,7 @@ mod show;
 
 pub(crate) use exported::ExportedReport;
 pub(crate) use gather::report;
+pub(crate) use show::counted;
 
 use flambeau::Tensor;
 use serde_json::Value;

@@ -109,7 +109,7 @@ fn operator_summary(report: &FileReport) -> String {
 }
 
 /// Formats a number with its noun in the right number.
-pub(super) fn counted(number: usize, noun: &str) -> String {
+pub(crate) fn counted(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 

@@ -92,4 +92,9 @@ fn errors_of_programs_files_and_calls_exit_with_1() {
     refused(&["run", &f, "-a", "value=1"], &["X0002"]);
     refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
     accepted(&["run", &f, "-a", "value=3"]);
+    let g = file("exit_codes", "g.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n");
+    for dtype in ["u8", "i8", "i16", "f16", "c64", "c128", "uint8"] {
+        accepted(&["run", &g, "-a", &format!("x=rand:{dtype}[3]")]);
+    }
+    assert!(accepted(&["verify", &g]).ends_with(": 1 entry, 1 node, valid\n"));
 }

@@ -81,6 +81,11 @@ fn an_exported_program_is_converted() {
         accepted(&["convert", &program, &out(name), "--for", version]);
         assert_eq!(accepted(&["run", &out(name), "--inputs", &inputs]), result);
     }
+    // The version stays if none is stated.
+    for name in ["old.pt2", "new.pt2"] {
+        accepted(&["convert", &out(name), &out("same.pt2")]);
+        assert!(std::fs::read(out(name)).expect("a file") == std::fs::read(out("same.pt2")).expect("a file"));
+    }
     accepted(&["convert", &program, &out("module.pt")]);
     assert_eq!(accepted(&["run", &out("module.pt"), "--inputs", &inputs]), result);
     accepted(&["convert", &program, &out("tensors.safetensors")]);
@@ -122,7 +127,16 @@ fn modules_and_functions_become_exported_programs() {
     );
     let wanted = ["E016", "line 4", "grown.py"];
     refused(&["convert", &source, &out("grown.pt2"), "--arg", "x=rand:i64[3]"], &wanted);
-    wrong(&["convert", &source, &out("f.pt2")], &["X0003", "argument `x` is missing"]);
+    let parts = ["X0003", "argument `x` is missing", "state them by --inputs FILE or -a NAME=VALUE"];
+    wrong(&["convert", &source, &out("f.pt2")], &parts);
+    // An error of the exporter has no class of Python.
+    let source = file(
+        "exporting",
+        "attribute.py",
+        "class A:\n    def __init__(self):\n        self.n = 0\n\ndef f(x: Tensor):\n    a = A()\n    a.n = int(x.sum())\n    return x + a.n\n",
+    );
+    let parts = ["\nan attribute is set to a number that is only known at run time"];
+    refused(&["export", &source, "--entry", "f", "--arg", "x=rand:i64[3]"], &parts);
     let requires = ["require an exported program as output"];
     wrong(&["convert", &source, &out("f.pt"), "--arg", "x=rand:f32[3]"], &requires);
     let damaged = file("exporting", "damaged.pt2", "PK damaged");

@@ -1,7 +1,7 @@
 //! Tensors of an exported program: files of `torch.save` within the container, or raw storages with a table in JSON.
 //!
 //! Tensors of one storage share it in both forms: tied weights have one record, slices of a buffer have sizes, strides and an
-//! offset of their own. A table says nothing that is not checked: the record must exist and every element of the tensor must
+//! offset of their own. Every statement of a table is checked: the record must exist and every element of the tensor must
 //! be within it. With a mapped file, aligned storages are not copied.
 
 use crate::codes::SchemaEnum;

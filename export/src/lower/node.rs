@@ -282,15 +282,12 @@ impl<'m> Lowering<'m> {
         Ok(())
     }
 
-    fn unpack<'n>(
+    fn unpack(
         &mut self,
         graph: &'m GraphModel,
         names: impl Iterator<Item = Option<&'m str>>,
         list: ValueId,
-    ) -> Res<()>
-    where
-        'm: 'n,
-    {
+    ) -> Res<()> {
         let names: Vec<Option<&'m str>> = names.collect();
         let elem = self.graph.ty(list).list_elem().ok_or_else(|| unfit("the result is no list"))?;
         let types = vec![elem; names.len()];

@@ -80,7 +80,8 @@ impl Leaf {
         };
         if !fits {
             return Err(refused(format!(
-                "{place} on a value that is only known at run time has a {} and a {}, which no tensor can be",
+                "{place} on a value that is only known at run time yields a {} and a {}; both must be tensors, or numbers of one \
+                 type",
                 self.value.tag(),
                 other.value.tag()
             )));
@@ -253,5 +254,8 @@ pub(super) fn number_dtype(value: &IValue) -> Option<DType> {
 }
 
 pub(super) fn not_a_number(value: &IValue) -> Stop {
-    refused(format!("a {} is no number that a tensor can carry", value.tag()))
+    refused(format!(
+        "a {} cannot be an output of a subgraph; only tensors, ints, floats and bools can",
+        value.tag()
+    ))
 }

@@ -230,8 +230,14 @@ fn record(
     let interface = Interface::new(&names, args_copy, &kwargs_copy)?;
     for own in &options.dynamic {
         if !interface.leaves.iter().any(|(path, leaf)| *path == own.input && leaf.is_tensor()) {
+            let tensors = interface.leaves.iter().filter(|(_, leaf)| leaf.is_tensor());
+            let names: Vec<String> = tensors.map(|(path, _)| format!("`{path}`")).collect();
+            let known = match &names[..] {
+                [] => "none is".to_owned(),
+                names => format!("those are: {}", names.join(", ")),
+            };
             return Err(Error::misuse(format!(
-                "the size of `{}` cannot vary: it is no tensor argument",
+                "`{}` is not a tensor among the arguments; {known}",
                 own.input
             )));
         }

@@ -420,7 +420,8 @@ impl Recorder {
     /// Records a tensor with sizes and dtype of another, all of whose elements are a number.
     pub(super) fn full(&mut self, like: &Tensor, number: Argument) -> Res<()> {
         let dtype = ScalarType::of_dtype(like.dtype());
-        let dtype = dtype.ok_or_else(|| refused("a tensor of a dtype that no file has"))?;
+        let dtype = dtype
+            .ok_or_else(|| refused("a tensor whose dtype the format of exported programs does not have"))?;
         let device = Device { kind: "cpu".to_owned(), index: None };
         let keyword =
             |name: &str, arg| NamedArgument { kind: Some(ArgumentKind::Keyword), ..operand(name, arg) };

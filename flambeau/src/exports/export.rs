@@ -1,5 +1,6 @@
 //! Exported programs: their content, expressions, structure of arguments, printed forms, errors.
 
+pub use flambeau_export::build::{GraphBuilder, NumberMeta};
 pub use flambeau_export::call::CallSpec;
 pub use flambeau_export::container::{Container, FileLayout, Limits};
 pub use flambeau_export::error::{ExportCode, ExportError};

@@ -1,7 +1,7 @@
 //! Graphs of a module that is being frozen: those of its methods, and of the tasks that these fork.
 //!
 //! A task is a subgraph of the node that forks it, and receives modules as operands. It is copied to a further body and
-//! frozen like the methods; [`take_out`] stores the index of the body in the node, and [`assemble`] replaces the subgraph.
+//! frozen like the methods; [`set_body_index`] stores the index of the body in the node, and [`assemble`] replaces the subgraph.
 //! The body of a task comes after the body that forks it, so iteration in reverse order visits inner tasks first.
 
 use flambeau_ir::attr::names;
@@ -56,7 +56,7 @@ pub(super) fn tasks(graph: &Graph) -> impl Iterator<Item = (NodeId, &Arc<Graph>)
 }
 
 /// Stores in `node` that its task is body `index`.
-pub(super) fn take_out(graph: &mut Graph, node: NodeId, index: usize) {
+pub(super) fn set_body_index(graph: &mut Graph, node: NodeId, index: usize) {
     graph.edit().set_attr(node, names::index(), Attr::int(index as i64));
 }
 

@@ -16,7 +16,7 @@ mod bodies;
 mod copies;
 mod owned;
 
-use self::bodies::{Body, assemble, body_of, clear_body_indices, take_out, tasks};
+use self::bodies::{Body, assemble, body_of, clear_body_indices, set_body_index, tasks};
 use self::copies::{Copies, Names};
 use crate::error::Error;
 use crate::module::Module;
@@ -162,7 +162,7 @@ impl Freezer<'_> {
                 .collect();
             for (node, body) in found {
                 let index = self.bodies.len();
-                take_out(&mut self.bodies[at].graph, node, index);
+                set_body_index(&mut self.bodies[at].graph, node, index);
                 self.bodies.push(body);
             }
             at += 1;

@@ -1,6 +1,6 @@
 //! The recorder of traces: appends calls of operators to a graph.
 //!
-//! The recorder knows values of the graph only. Which tensor of a run is which value is the caller's knowledge:
+//! The recorder knows values of the graph only. The caller maps tensors of a run to values:
 //! [`super::Tracer`] identifies tensors of this library, the Python package those of PyTorch as well. Operands are
 //! converted as PyTorch's tracer converts them: a tensor where an integer is expected becomes `aten::Int`, a number where a
 //! tensor is expected a constant.

@@ -27,24 +27,28 @@ impl Activity {
         formulas: &dyn FormulaGraphs,
     ) -> Result<Activity, NotDifferentiable> {
         check_effects(graph)?;
-        let mut propagation = Propagation {
-            graph,
-            formulas,
-            open: wrt.to_vec(),
-            found: Activity {
-                active: wrt.iter().copied().collect(),
-                uncertain: HashSet::default(),
-                derivatives: HashMap::default(),
-            },
-        };
+        let mut propagation = Propagation::new(graph, wrt, formulas);
         while let Some(value) = propagation.open.pop() {
             for used in graph.uses(value) {
                 propagation.visit(used)?;
             }
         }
-        let mut activity = propagation.found;
-        activity.find_uncertain(graph);
-        Ok(activity)
+        Ok(propagation.finish())
+    }
+
+    /// As [`Activity::of`], for a graph whose composite operators have not been expanded. All results of such an operator
+    /// are active if a recorded call of it has a history. Nodes that cannot be differentiated have no active results:
+    /// differentiation reports them.
+    pub(super) fn of_composites(graph: &Graph, wrt: &[ValueId], formulas: &dyn FormulaGraphs) -> Activity {
+        let mut propagation = Propagation::new(graph, wrt, formulas);
+        while let Some(value) = propagation.open.pop() {
+            for used in graph.uses(value) {
+                if !propagation.visit_composite(used) {
+                    let _ = propagation.visit(used);
+                }
+            }
+        }
+        propagation.finish()
     }
 
     pub(super) fn is_active(&self, value: ValueId) -> bool {
@@ -92,11 +96,9 @@ impl Activity {
 
 /// Which inputs and results of a function are connected by derivatives.
 pub struct Dependence {
-    /// For each input, whether a result may depend on it differentiably.
-    pub inputs: Vec<bool>,
-    /// For each result, whether it may depend on an input differentiably. A tuple that the graph returns has one result per
+    /// For each input, the results that may depend on it differentiably. A tuple that the graph returns has one result per
     /// element.
-    pub results: Vec<bool>,
+    pub of_input: Vec<Vec<bool>>,
 }
 
 impl Dependence {
@@ -111,21 +113,14 @@ impl Dependence {
             }
             ref outputs => outputs.to_vec(),
         };
-        let mut results = vec![false; values.len()];
-        let mut inputs = Vec::with_capacity(graph.inputs().len());
-        for input in graph.inputs() {
-            let mut depends = false;
-            if carries(graph.ty(input)) {
-                let activity = Activity::of(graph, &[input], formulas)?;
-                for (&value, found) in values.iter().zip(&mut results) {
-                    let is_active = activity.is_active(value);
-                    *found |= is_active;
-                    depends |= is_active;
-                }
+        let of = |input: ValueId| {
+            if !carries(graph.ty(input)) {
+                return Ok(vec![false; values.len()]);
             }
-            inputs.push(depends);
-        }
-        Ok(Dependence { inputs, results })
+            let activity = Activity::of(graph, &[input], formulas)?;
+            Ok(values.iter().map(|value| activity.is_active(*value)).collect())
+        };
+        Ok(Dependence { of_input: graph.inputs().map(of).collect::<Result<_, _>>()? })
     }
 }
 
@@ -203,7 +198,36 @@ struct Propagation<'a> {
     found: Activity,
 }
 
-impl Propagation<'_> {
+impl<'a> Propagation<'a> {
+    fn new(graph: &'a Graph, wrt: &[ValueId], formulas: &'a dyn FormulaGraphs) -> Self {
+        let found = Activity {
+            active: wrt.iter().copied().collect(),
+            uncertain: HashSet::default(),
+            derivatives: HashMap::default(),
+        };
+        Propagation { graph, formulas, open: wrt.to_vec(), found }
+    }
+
+    fn finish(mut self) -> Activity {
+        self.found.find_uncertain(self.graph);
+        self.found
+    }
+
+    /// Activates the results of a composite operator; returns whether the use is an operand of one.
+    fn visit_composite(&mut self, used: Use) -> bool {
+        let node = used.user;
+        let Some(row) = self.graph.op(node).row() else { return false };
+        if !matches!(self.formulas.derivative(row), Ok(OpDerivative::Body(_))) {
+            return false;
+        }
+        let dependence = self.formulas.body_dependence(row);
+        if !dependence.is_constant_arg(used.index as usize) {
+            let results = self.graph.results(node).enumerate();
+            results.filter(|(i, _)| !dependence.is_constant_result(*i)).for_each(|(_, v)| self.activate(v));
+        }
+        true
+    }
+
     fn visit(&mut self, used: Use) -> Result<(), NotDifferentiable> {
         let (graph, node) = (self.graph, used.user);
         if let Some(merged) = merge_targets(graph, used) {
@@ -223,7 +247,10 @@ impl Propagation<'_> {
         }
         let is_derived = !matches!(self.derivative_of(node)?, Some(OpDerivative::Constant));
         if let Some(hiding) = graph.results(node).find(|v| is_derived && hides(graph.ty(*v))) {
-            let what = format!("puts a tensor that needs a gradient into a {}", graph.ty(hiding));
+            let what = format!(
+                "stores a tensor that requires a gradient in a value of type {}, which differentiation does not follow",
+                graph.ty(hiding)
+            );
             return Err(NotDifferentiable::at(graph, node, what));
         }
         if let Some(prim) = graph.prim(node) {
@@ -251,7 +278,7 @@ impl Propagation<'_> {
                 if self.has_integral_dtype(node) {
                     return Ok(());
                 }
-                if self.has_open_dtype(node) {
+                if self.has_dynamic_dtype(node) {
                     return Err(NotDifferentiable::at(graph, node, "its dtype is not a constant"));
                 }
                 // A result whose gradient no formula reads is not differentiable.
@@ -279,13 +306,13 @@ impl Propagation<'_> {
 
     /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
     /// the result has no gradient.
-    fn has_open_dtype(&self, node: NodeId) -> bool {
-        self.stated_dtype(node).is_some_and(|v| self.is_open_dtype(v))
+    fn has_dynamic_dtype(&self, node: NodeId) -> bool {
+        self.stated_dtype(node).is_some_and(|v| self.may_be_integral_dtype(v))
     }
 
     /// Whether a value may be the number of an integer dtype. The dtype of another tensor is not: it is read for the sake of
     /// gradients, which are not integers. Backward graphs have such numbers as results of branches, and in lists.
-    fn is_open_dtype(&self, value: ValueId) -> bool {
+    fn may_be_integral_dtype(&self, value: ValueId) -> bool {
         let graph = self.graph;
         let (mut open, mut seen) = (vec![value], HashSet::<ValueId, FxBuildHasher>::default());
         while let Some(value) = open.pop() {

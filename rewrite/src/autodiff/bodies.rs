@@ -3,10 +3,99 @@
 //! A body computes the same results, up to rounding. It may contain composite operators itself, so callers repeat the
 //! expansion and simplify between, which resolves the branches of bodies on constants.
 
-use super::reverse::{FormulaGraphs, OpDerivative, argument};
-use super::{Named, NotDifferentiable};
-use flambeau_ir::{At, Graph, NodeId};
+use super::activity::Activity;
+use super::reverse::{FormulaGraph, FormulaGraphs, OpDerivative, argument, inlined};
+use super::{Dependence, Named, NotDifferentiable};
+use flambeau_ir::{At, Graph, NodeId, ValueId};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// How the results of a composite operator depend on its arguments, by its body.
+#[derive(Debug, Default)]
+pub struct BodyDependence {
+    /// For each argument that the body reads, the results that may depend on it differentiably.
+    of_arg: BTreeMap<usize, Vec<bool>>,
+}
+
+impl BodyDependence {
+    /// Creates the dependence of `results` results by a body; `None` if the dependence of the body is not known, so that
+    /// each result may depend on each argument.
+    pub fn new(body: &FormulaGraph, results: usize, known: Option<&Dependence>) -> BodyDependence {
+        let of_input = |i: usize| match known.and_then(|known| known.of_input.get(i)) {
+            // The results of the body must be those of the operator, one by one.
+            Some(of_input) if of_input.len() == results => of_input.clone(),
+            Some(of_input) => vec![of_input.contains(&true); results],
+            None => vec![true; results],
+        };
+        let read = body.params.iter().enumerate().filter_map(|(i, param)| match param {
+            Named::Arg(arg) => Some((*arg, of_input(i))),
+            _ => None,
+        });
+        BodyDependence { of_arg: read.collect() }
+    }
+
+    /// Whether the body reads an argument, and no result depends on it differentiably.
+    pub fn is_constant_arg(&self, arg: usize) -> bool {
+        self.of_arg.get(&arg).is_some_and(|results| !results.contains(&true))
+    }
+
+    /// Whether a result depends on no argument differentiably.
+    pub fn is_constant_result(&self, result: usize) -> bool {
+        !self.of_arg.is_empty() && !self.of_arg.keys().any(|arg| self.depends(result, *arg))
+    }
+
+    /// Whether a result may depend on an argument differentiably.
+    fn depends(&self, result: usize, arg: usize) -> bool {
+        self.of_arg.get(&arg).and_then(|results| results.get(result)).is_some_and(|depends| *depends)
+    }
+}
+
+/// Checks that the results of composite operators depend on `wrt` in the same runs as in a recorded call, where a result
+/// has a history if any argument has one. A result of the body has none if the body does not compute it from that argument.
+///
+/// # Errors
+/// Returns a composite operator with a result that has a history only in recorded calls.
+pub fn check_dependence(
+    graph: &Graph,
+    wrt: &[ValueId],
+    formulas: &dyn FormulaGraphs,
+) -> Result<(), NotDifferentiable> {
+    let is_composite = |node: &NodeId| {
+        let row = graph.op(*node).row();
+        row.is_some_and(|row| matches!(formulas.derivative(row), Ok(OpDerivative::Body(_))))
+    };
+    let composites: Vec<NodeId> = graph.nodes_deep().filter(is_composite).collect();
+    if composites.is_empty() || wrt.is_empty() {
+        return Ok(());
+    }
+    let activity = Activity::of_composites(graph, wrt, formulas);
+    for node in composites {
+        let Some(row) = graph.op(node).row() else { continue };
+        let dependence = formulas.body_dependence(row);
+        let operands: Vec<(usize, ValueId)> = graph
+            .operands(node)
+            .enumerate()
+            .filter(|(arg, v)| activity.is_active(*v) && !dependence.is_constant_arg(*arg))
+            .collect();
+        let is_read = |(arg, _): &(usize, ValueId)| dependence.of_arg.contains_key(arg);
+        if operands.is_empty() || graph.result_count(node) == 1 && operands.iter().all(is_read) {
+            continue;
+        }
+        let call = formulas.call_dependence(graph, node);
+        for (i, result) in graph.results(node).enumerate() {
+            if !activity.is_active(result) || graph.use_count(result) == 0 {
+                continue;
+            }
+            let depends = |(arg, _): &(usize, ValueId)| call.depends(i, *arg);
+            let is_certain = operands.iter().any(|o| depends(o) && activity.is_certain(o.1));
+            if !is_certain && !operands.iter().all(depends) {
+                let what = format!("result {i} does not depend on each operand that requires a gradient");
+                return Err(NotDifferentiable::at(graph, node, what));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Expands the composite operators; returns their number.
 ///
@@ -30,11 +119,7 @@ pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<
             let (Named::Arg(i) | Named::Like(i) | Named::Result(i) | Named::Grad(i)) = *param;
             inputs.push(argument(&mut editor, node, schema, i, &operands)?);
         }
-        let found = editor.inline_graph(source, &inputs, None).ok();
-        let found = found.and_then(|values| values.first().copied());
-        let Some(found) = found else {
-            return Err(NotDifferentiable::at(editor.graph(), node, "its body cannot be inlined"));
-        };
+        let found = inlined(&mut editor, node, source, &inputs)?;
         let values = if results == 1 { vec![found] } else { editor.unpack_tuple(found).to_vec() };
         if values.len() != results {
             return Err(NotDifferentiable::at(editor.graph(), node, "its body has other results"));

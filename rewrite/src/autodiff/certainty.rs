@@ -1,11 +1,12 @@
 //! Conditions under which values depend on values that need gradients.
 //!
-//! A value that a branch or loop merges may depend on them in some runs only. Whether it does in this run is computed by
-//! the forward part: branches return it, loops carry it, and a value depends on them if one of its operands does.
+//! A result of a branch or loop may depend on an input in some runs only. The forward part computes a bool, the
+//! *condition*, that states it for this run: branches return the condition, loops carry it, and for an operator it is the
+//! disjunction over its active operands.
 
 use super::NotDifferentiable;
 use super::activity::Activity;
-use super::reverse::{FormulaGraphs, Helper};
+use super::reverse::{FormulaGraphs, Helper, inlined};
 use flambeau_ir::{At, BlockId, Editor, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -30,8 +31,8 @@ impl<'e, 'g> Certainty<'e, 'g> {
         Certainty { editor, activity, formulas, found: HashMap::default() }
     }
 
-    /// Returns the bool of the graph that tells at run time whether an active value depends on a given value, as a value of
-    /// its block; `None` if it always does.
+    /// Returns the value of type bool that states whether an active value depends on an input in this run, in the block of
+    /// that value; `None` if it always does.
     pub(super) fn condition(&mut self, value: ValueId) -> Result<Option<ValueId>, NotDifferentiable> {
         if self.activity.is_certain(value) {
             return Ok(None);
@@ -47,7 +48,9 @@ impl<'e, 'g> Certainty<'e, 'g> {
         let g = self.editor.graph();
         let def = g.def(value);
         if depth > LONGEST {
-            let what = "whether a result needs a gradient is known only at the end of a long chain";
+            let what = format!(
+                "whether a result depends on an input is decided at run time, over more than {LONGEST} operators"
+            );
             return Err(NotDifferentiable::at(g, def, what));
         }
         let index = g.result_index(value);
@@ -69,7 +72,7 @@ impl<'e, 'g> Certainty<'e, 'g> {
         Ok(found)
     }
 
-    /// Returns the condition of a value that is needed at the cursor's block.
+    /// Returns the condition of a value at a position; a constant if it is known.
     fn at_end(&mut self, value: ValueId, at: At, depth: usize) -> Result<ValueId, NotDifferentiable> {
         if self.activity.is_active(value) && !self.activity.is_certain(value) {
             return self.of(value, depth + 1);
@@ -136,8 +139,7 @@ impl<'e, 'g> Certainty<'e, 'g> {
 
     fn either(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, NotDifferentiable> {
         let graph = self.formulas.helper(Helper::Either)?;
-        let found = self.editor.inline_graph(&graph, &[a, b], None).ok().and_then(|v| v.first().copied());
         let node = self.editor.cursor();
-        found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "cannot be inlined"))
+        inlined(self.editor, node, &graph, &[a, b])
     }
 }

@@ -102,7 +102,7 @@ pub fn differentiate(
     let mut editor = joint.edit();
     // Gradients have uses, so that what they depend on stays.
     gradients.iter().flatten().for_each(|v| editor.add_output(*v));
-    exports::erase_unused(&mut editor, border, &counterparts);
+    exports::erase_unused_backward(&mut editor, border, &counterparts);
     exports::lift_numbers(&mut editor, &mut border, &counterparts, &seeds);
     Exports::new(&mut editor, border, &counterparts, ops).run()?;
     let all = editor.graph().outputs().len();
@@ -249,7 +249,7 @@ impl Split {
         let root = graph.root();
         let mut editor = graph.edit();
         flags.iter().chain(wrt).chain(&self.captures).for_each(|v| editor.add_output(*v));
-        self.border.backward(joint).into_iter().rev().for_each(|node| erase_unused(&mut editor, node));
+        self.border.backward(joint).into_iter().rev().for_each(|node| erase_if_unused(&mut editor, node));
         let inputs = editor.graph().inputs().len();
         for i in (0..inputs).rev() {
             let input = editor.graph().inputs().nth(i).filter(|v| self.seeds.contains(v));
@@ -282,7 +282,7 @@ impl Split {
         }
         let nodes: Vec<NodeId> = joint.nodes(root).collect();
         for node in nodes.into_iter().rev().filter(|n| !backward.contains(n)) {
-            erase_unused(&mut editor, node);
+            erase_if_unused(&mut editor, node);
         }
         let inputs = joint.inputs().len() - self.seeds.len();
         for i in (0..inputs).rev() {
@@ -306,7 +306,7 @@ fn operands_deep(joint: &Graph, node: NodeId) -> Vec<ValueId> {
 }
 
 /// Erases a node whose results have no uses.
-fn erase_unused(editor: &mut Editor<'_>, node: NodeId) {
+fn erase_if_unused(editor: &mut Editor<'_>, node: NodeId) {
     let g = editor.graph();
     if g.results(node).all(|v| g.use_count(v) == 0) {
         editor.erase(node);

@@ -58,7 +58,7 @@ fn deep(graph: &Graph, border: Border) -> Vec<NodeId> {
 }
 
 /// Erases the nodes of the backward part whose results are not used, except the indices of iterations.
-pub(super) fn erase_unused(editor: &mut Editor<'_>, border: Border, counterparts: &Counterparts) {
+pub(super) fn erase_unused_backward(editor: &mut Editor<'_>, border: Border, counterparts: &Counterparts) {
     let indices = counterparts.backward.values().filter_map(|(_, iteration)| *iteration);
     let kept: HashSet<ValueId, FxBuildHasher> = indices.collect();
     for node in deep(editor.graph(), border).into_iter().rev() {

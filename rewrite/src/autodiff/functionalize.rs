@@ -1,4 +1,4 @@
-//! Functionalization: writes to tensors of a graph's own become operators that return new tensors.
+//! Functionalization: writes to tensors that the graph allocates become operators that return new tensors.
 //!
 //! A tensor over written memory is described by its *base*, the result of the node that made the memory, and a chain of views.
 //! The pass tracks the current value of each base. A write computes the new value of the written view by the functional
@@ -12,7 +12,7 @@
 //! the number of nodes, writes and the lengths of chains of views.
 
 use super::activity::is_cast;
-use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument};
+use super::reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative, argument, inlined};
 use super::{Named, NotDifferentiable};
 use crate::facets::AlwaysView;
 use crate::inplace::InplaceVariants;
@@ -221,9 +221,7 @@ impl FunctionalizationPlan {
         if let Functional::Variant(variant) = form
             && self.saves_written(graph, node, base, &formulas.derivative(variant)?)
         {
-            return fail(
-                "writes memory whose elements before the write its derivative reads as another operand",
-            );
+            return fail("overwrites memory that its derivative reads through another operand");
         }
         self.writes.insert(node, form);
         self.kinds.extend(graph.results(node).map(|v| (v, (base, Kind::Same(written)))));
@@ -325,7 +323,7 @@ impl FunctionalizationPlan {
             } else if let Some(until) = until
                 && self.is_written_later(graph, base, user, position[user], until)
             {
-                let what = "keeps a tensor that is written later";
+                let what = "stores or aliases a tensor that a later node writes";
                 return Err(NotDifferentiable::at(graph, user, what));
             }
         }
@@ -704,7 +702,8 @@ impl<'g, 'p> Rewrite<'g, 'p> {
     ) -> Result<ValueId, NotDifferentiable> {
         let formula = Arc::clone(&self.plan.views[&view]);
         let registry = Arc::clone(self.editor.graph().registry());
-        let fail = |g: &Graph| NotDifferentiable::at(g, view, "its adjoint cannot be inlined");
+        let fail =
+            |g: &Graph| NotDifferentiable::at(g, view, "its adjoint reads its result, or several gradients");
         let schema = self.editor.graph().op(view).row().map(|row| registry.schema(row));
         let (Some(schema), Some(graph)) = (schema, &formula.graph) else {
             return Err(fail(self.editor.graph()));
@@ -719,8 +718,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 Named::Grad(_) | Named::Result(_) => return Err(fail(self.editor.graph())),
             });
         }
-        let found = self.editor.inline_graph(graph, &inputs, None).ok().and_then(|v| v.first().copied());
-        let found = found.ok_or_else(|| fail(self.editor.graph()))?;
+        let found = inlined(&mut self.editor, view, graph, &inputs)?;
         // Formulas return optional tensors.
         let ty = self.editor.graph().ty(found);
         Ok(if ty.is_tensor() {
@@ -738,8 +736,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         inputs: &[ValueId],
     ) -> Result<ValueId, NotDifferentiable> {
         let graph = self.formulas.helper(helper)?;
-        let found = self.editor.inline_graph(&graph, inputs, None).ok().and_then(|v| v.first().copied());
-        found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "cannot be made functional"))
+        inlined(&mut self.editor, node, &graph, inputs)
     }
 
     fn enter(&mut self, block: BlockId) {

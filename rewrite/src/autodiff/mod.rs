@@ -2,8 +2,11 @@
 //!
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
 //! - `bodies.rs`: replacement of composite operators by the operators they consist of.
-//! - `functionalize.rs`: replacement of writes to tensors of the graph's own.
-//! - `regions.rs`: regions without gradients, and questions whether a tensor requires one.
+//! - `declare_writes.rs`: replacement of operators whose writes schemas do not declare; `functionalize.rs`: replacement of
+//!   writes to tensors that the graph allocates.
+//! - `lists.rs`: replacement of lists and tuples of known lengths by their elements.
+//! - `regions.rs`: regions without gradients, and queries of `requires_grad`.
+//! - `raise.rs`: replacement of branches that cannot be differentiated by errors.
 //! - `activity.rs`: which values of a graph depend on the inputs that need gradients; `certainty.rs`: whether a result does
 //!   in this run, where a branch or loop decides.
 //! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
@@ -29,7 +32,7 @@ mod reverse;
 
 pub use activity::Dependence;
 pub(crate) use activity::only_stores;
-pub use bodies::expand_bodies;
+pub use bodies::{BodyDependence, check_dependence, expand_bodies};
 pub use declare_writes::declare_writes;
 pub use differentiate::{Gradient, differentiate};
 pub use formulas::{

@@ -1,6 +1,7 @@
 //! Branches that cannot be differentiated.
 //!
-//! A function whose other branches can be differentiated runs as graphs as long as it takes those.
+//! Such a branch is replaced by an error, so that the function can be differentiated as graphs; a call that takes the branch
+//! is recorded on the tape.
 
 use flambeau_ir::{At, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 

@@ -9,7 +9,7 @@
 use super::NotDifferentiable;
 use super::activity::{Activity, is_cast};
 use super::functionalize::target;
-use super::reverse::{FormulaGraphs, Helper};
+use super::reverse::{FormulaGraphs, Helper, inlined};
 use flambeau_exec::tape::RecordingQuery;
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
@@ -66,10 +66,7 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
     for value in modes.disabled {
         let def = editor.graph().def(value);
         editor.at(At::after(def));
-        let inlined = editor.inline_graph(&detach, &[value], None).ok().and_then(|v| v.first().copied());
-        let Some(detached) = inlined else {
-            return Err(NotDifferentiable::at(editor.graph(), def, "its result cannot be detached"));
-        };
+        let detached = inlined(&mut editor, def, &detach, &[value])?;
         let last = editor.graph().def(detached);
         editor.replace_uses_after(last, value, detached);
     }
@@ -80,13 +77,8 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
                 continue;
             }
             editor.at(At::before(node));
-            match editor.inline_graph(&detach, &[operand], None) {
-                Ok(detached) => editor.set_operand(node, i, detached[0]),
-                Err(_) => {
-                    let what = "its operand cannot be detached";
-                    return Err(NotDifferentiable::at(editor.graph(), node, what));
-                }
-            }
+            let detached = inlined(&mut editor, node, &detach, &[operand])?;
+            editor.set_operand(node, i, detached);
         }
     }
     for (node, mode) in modes.queries {

@@ -13,7 +13,7 @@
 //! outside of it become results of the node of that block.
 
 use super::activity::{Activity, is_cast};
-use super::{Named, NotDifferentiable, concrete_value};
+use super::{BodyDependence, Named, NotDifferentiable, concrete_value};
 use crate::facets::ContainerOp;
 use flambeau_exec::Pointwise;
 use flambeau_ir::{BlockId, Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
@@ -111,6 +111,13 @@ pub trait FormulaGraphs {
     /// # Errors
     /// If a formula does not compile.
     fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable>;
+
+    /// Returns how the results of a composite operator depend on its arguments.
+    fn body_dependence(&self, op: OpId) -> Arc<BodyDependence>;
+
+    /// Returns how the results of a call of a composite operator depend on its operands, whose types and constants determine
+    /// which parts of the body run.
+    fn call_dependence(&self, graph: &Graph, node: NodeId) -> BodyDependence;
 
     /// Returns a helper.
     ///
@@ -317,7 +324,7 @@ impl<'a> Reverse<'a> {
         for formula in formulas.iter().filter(|formula| formula.args.iter().any(is_active)) {
             let Some(graph) = &formula.graph else { continue };
             let Some(inputs) = self.inputs(node, formula, &operands, results)? else { continue };
-            let found = self.inline(node, graph, &inputs)?;
+            let found = inlined(&mut self.editor, node, graph, &inputs)?;
             let parts = match formula.args.len() {
                 1 => vec![found],
                 _ => self.unpacked(found),
@@ -341,21 +348,10 @@ impl<'a> Reverse<'a> {
         self.editor.unpack_tuple(tuple).to_vec()
     }
 
-    fn inline(
-        &mut self,
-        node: NodeId,
-        graph: &Graph,
-        inputs: &[ValueId],
-    ) -> Result<ValueId, NotDifferentiable> {
-        let found = self.editor.inline_graph(graph, inputs, None);
-        let found = found.ok().and_then(|values| values.first().copied());
-        found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "its formula cannot be inlined"))
-    }
-
     pub(super) fn help(&mut self, helper: Helper, inputs: &[ValueId]) -> Result<ValueId, NotDifferentiable> {
         let graph = self.formulas.helper(helper)?;
         let node = self.editor.cursor();
-        self.inline(node, &graph, inputs)
+        inlined(&mut self.editor, node, &graph, inputs)
     }
 
     /// Returns the operator that a helper consists of, which is generic in the types of its operands.
@@ -580,4 +576,20 @@ pub(super) fn argument(
         return fail(editor.graph(), "a number is complex");
     }
     Ok(editor.constant(concrete_value(value, declared.ty, false)))
+}
+
+/// Inserts a graph at the cursor and returns its first output.
+///
+/// # Errors
+/// Returns the node whose derivative the graph is a part of, if the inputs do not fit the graph.
+pub(super) fn inlined(
+    editor: &mut Editor<'_>,
+    node: NodeId,
+    graph: &Graph,
+    inputs: &[ValueId],
+) -> Result<ValueId, NotDifferentiable> {
+    let found = editor.inline_graph(graph, inputs, None).ok().and_then(|values| values.first().copied());
+    found.ok_or_else(|| {
+        NotDifferentiable::at(editor.graph(), node, "a function of its derivative cannot be inlined")
+    })
 }

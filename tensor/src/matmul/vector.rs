@@ -64,9 +64,10 @@ impl<V: Vector> Available<V> {
 
 /// The vectors of an architecture's baseline, as LLVM makes them of an array.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub(super) struct PortableVectors<T, const N: usize>([T; N]);
 
-// SAFETY: an array consists of its elements.
+// SAFETY: `repr(transparent)` over `[T; N]`: the same size and layout as `N` contiguous elements, without padding.
 unsafe impl<T: Multiply, const N: usize> Vector for PortableVectors<T, N> {
     type Element = T;
     const ISA: Isa = Isa::Baseline;

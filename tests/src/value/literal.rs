@@ -17,29 +17,14 @@ use serde_json::{Value, json};
 
 use super::tag;
 use flambeau::json::float_text;
+use flambeau::tensor::DType;
 
 /// Maximum nesting depth of brackets.
 pub const MAX_DEPTH: usize = 64;
 
-/// Short names of dtypes with PyTorch's names.
-const DTYPES: &[(&str, &str)] = &[
-    ("bool", "bool"),
-    ("u8", "uint8"),
-    ("i8", "int8"),
-    ("i16", "int16"),
-    ("i32", "int32"),
-    ("i64", "int64"),
-    ("f16", "float16"),
-    ("bf16", "bfloat16"),
-    ("f32", "float32"),
-    ("f64", "float64"),
-    ("c64", "complex64"),
-    ("c128", "complex128"),
-];
-
 /// Returns the short name of a PyTorch dtype.
 pub fn short_name(dtype: &str) -> &str {
-    DTYPES.iter().find(|(_, long)| *long == dtype).map_or(dtype, |(short, _)| short)
+    DType::from_name(dtype).map_or(dtype, |known| known.short_name())
 }
 
 /// Parses exactly one value.
@@ -265,7 +250,7 @@ impl<'a> Reader<'a> {
             "inf" => return Ok(float_value(f64::INFINITY)),
             _ => {}
         }
-        if DTYPES.iter().any(|(short, _)| *short == word) {
+        if DType::from_short_name(word).is_some() {
             return Ok(json!({"t": "dtype", "v": word}));
         }
         if self.eat(":=") {
@@ -374,8 +359,7 @@ fn make(shape: Vec<usize>, dtype: Option<&Value>, elements: &[&Value]) -> Result
         None if elements.iter().any(|e| tag(e) == "int") => "i64",
         None => "bool",
     };
-    let long =
-        DTYPES.iter().find(|(short, _)| *short == name).map(|(_, long)| *long).ok_or("unknown dtype")?;
+    let long = DType::from_short_name(name).ok_or("unknown dtype")?.name();
     let class = super::elements::class(long)?.0;
     let mut data = Vec::new();
     for element in elements {

@@ -1,4 +1,4 @@
-//! `native_batch_norm_backward` and its kind: the gradients of normalizations' operands, as operators.
+//! The operators `native_{batch,layer,group}_norm_backward`: gradients of input, weight and bias of normalizations.
 //!
 //! A group of elements with a common mean is normalized by `(x - mean) * inverse`, where `inverse` is the inverse standard
 //! deviation. With the sums of `grad` and of `grad * (x - mean)` over a group, the gradient of the input is a function of single

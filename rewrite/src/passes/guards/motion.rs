@@ -2,7 +2,7 @@
 //!
 //! A guard directly after the definition of its value covers all uses of the value. A guard that leaves a branch or a
 //! loop may fail although the program would not have reached it; the program then continues unoptimized, with the same
-//! results. A guard never moves past an effect of its own: it has none.
+//! results. Guards have no effects, so moving one changes no observable order.
 
 use super::guards;
 use crate::pass::{Pass, PassCx, PassError};
