@@ -120,7 +120,7 @@ def replace() -> None:
 
     def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
         text = test if isinstance(test, str) else str(test)
-        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]), text)
+        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
         return run(self, text, *more, **options)
 
     class TextCheck(FileCheck):
