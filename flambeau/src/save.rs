@@ -32,6 +32,18 @@ impl Program {
         Ok(replace_file(path, |out| parts.write(self, &name, out))?)
     }
 
+    /// Returns the source that [`Program::save`] writes: the text of each code module by its name (`__torch__.net`), and the
+    /// values of `CONSTANTS.c0`, `CONSTANTS.c1` and so on in these texts.
+    ///
+    /// # Errors
+    /// `X0003` for programs without a module, the errors of functions that could not be compiled, `F012…` for code
+    /// without a source form.
+    pub fn archive_sources(&self) -> Result<(Vec<(String, String)>, Vec<IValue>), Error> {
+        let printed = Parts::of(self)?.printed;
+        let files = printed.files.into_iter().map(|(module, (text, _))| (module, text)).collect();
+        Ok((files, printed.constants))
+    }
+
     /// Returns the bytes that [`Program::save`] writes to a file.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ import ast
 import enum
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _native
@@ -35,6 +35,12 @@ _OWN = {
 def is_module(value: Any) -> bool:
     """Returns whether an object is a module of PyTorch, without importing it."""
     return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in type(value).__mro__)
+
+
+def is_interface(annotation: Any) -> bool:
+    """Returns whether an annotation is a class that `interface` marks."""
+    marks = ("_flambeau_interface", "__torch_script_interface__")
+    return isinstance(annotation, type) and any(getattr(annotation, mark, False) for mark in marks)
 
 
 def _base_name(module: Any) -> str:
@@ -71,12 +77,14 @@ class Modules:
         # Methods that programs call in Python.
         self.ignored: list[IgnoredMethod] = []
 
-    def class_of(self, module: Any) -> str:
-        """Adds the class of a module, and returns its name."""
+    def class_of(self, module: Any, methods: Sequence[str] = ()) -> str:
+        """Adds the class of a module, and returns its name. ``methods`` are compiled in addition to those that are reached."""
         known = self._class_of.get(id(module))
         if known is not None:
             return known
-        facts = _Facts(self, module)
+        if self._is_imported(module):
+            return self._import(module)
+        facts = _Facts(self, module, methods)
         key = facts.key()
         name = self._classes.get(key)
         if name is None:
@@ -86,6 +94,27 @@ class Modules:
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
         return name
+
+    def _is_imported(self, module: Any) -> bool:
+        """Returns whether a module has no source in Python: a loaded or traced one. In a trace, whose classes have no methods,
+        this holds for every compiled module."""
+        state = vars(module)
+        return "_native" in state and (self.traced or state["_origin"] is None)
+
+    def _import(self, module: Any) -> str:
+        """Adds the classes of a module without source in Python and of the modules below it."""
+        from ._imported import import_classes, values_of
+
+        names = import_classes(self.texts, module)
+        for part in module.modules():
+            name = names.get(part._native.class_name)
+            if name is None:
+                # A module that took the place of another one, whose class is that of another program.
+                self.class_of(part)
+                continue
+            self._class_of[id(part)] = name
+            self._values[id(part)] = values_of(part)
+        return self._class_of[id(module)]
 
     def tensors(self, module: Any) -> Iterator[tuple[list[str], Any]]:
         """Returns the tensors of a module and of those below it, with the paths of attributes."""
@@ -119,7 +148,8 @@ class Modules:
         from ._torch_modules import TorchModule, origin_of, wrap
 
         origin = origin_of(module)
-        native = self.build(program, module).as_module(type(origin).__name__).module()
+        name = type(origin).__name__ if origin is not None else module.original_name
+        native = self.build(program, module).as_module(name).module()
         assert native is not None, "the program has a module"
         if isinstance(module, TorchModule):
             module._adopt(native, origin, self._tensors, {})
@@ -189,8 +219,9 @@ class IgnoredMethod:
 class _Facts:
     """Attributes, constants and methods of one module."""
 
-    def __init__(self, modules: Modules, module: Any) -> None:
+    def __init__(self, modules: Modules, module: Any, methods: Sequence[str] = ()) -> None:
         self.modules = modules
+        self.methods = methods
         self.texts = modules.texts
         self.module = module
         self.origin = module
@@ -199,8 +230,6 @@ class _Facts:
             from ._torch_modules import origin_of
 
             self.origin, self.native = origin_of(module), vars(module).get("_native")
-            if self.origin is None:
-                raise place_of(type(module)).error("a loaded or traced module cannot be a part of a module that is compiled")
         self.cls = type(self.origin)
         self.values: dict[str, Any] = {}
         self.types: dict[str, str] = {}
@@ -224,7 +253,16 @@ class _Facts:
             self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
         for name, value in module._buffers.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.buffers)
+        hints = {} if self.modules.traced else {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         for name, child in module._modules.items():
+            interface = hints.get(name)
+            if child is not None and is_interface(interface):
+                # Any module with these methods can take the place of this one later.
+                methods = [n for n, part in vars(interface).items() if isinstance(part, types.FunctionType)]
+                _check_methods(child, interface, methods, place)
+                self.modules.class_of(child, methods)
+                self._add(name, child, self.texts.type_text(interface, place))
+                continue
             self._add(name, child, "NoneType" if child is None else self.modules.class_of(child))
         self._add("training", bool(module.training), "bool")
         if self.modules.traced:
@@ -236,7 +274,6 @@ class _Facts:
             *getattr(self.cls, "__jit_ignored_attributes__", ()), *getattr(self.cls, "__jit_unused_properties__", ()),
         }:  # fmt: skip
             self.absent[name] = "This attribute was ignored during compilation."
-        hints = {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         constant_names = set(getattr(self.cls, "__constants__", ()))
         plain = vars(self.origin).get("_plain") or vars(self.origin)
         for name, value in plain.items():
@@ -300,7 +337,7 @@ class _Facts:
         functions = tuple((name, id(function)) for name, function in self.functions.items()), tuple(map(id, hooks))
         own = [name for name in dir(self.cls) if kind_of(getattr(self.cls, name, None)) == "ignore"]
         instance = id(self.module) if own else None
-        return self.cls, tuple(self.types.items()), tuple(self.constants.items()), functions, instance
+        return self.cls, tuple(self.types.items()), tuple(self.constants.items()), functions, instance, tuple(self.methods)
 
     def text(self, name: str) -> tuple[str, str, int]:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
@@ -335,7 +372,7 @@ class _Facts:
             done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
         if cls.__module__ == "torch.nn.modules.container":
             return list(done.values())
-        wanted = [n for n in ["forward", *dir(cls)] if n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
+        wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -496,6 +533,27 @@ _NO_LITERAL = (
 )
 
 
+def _check_methods(module: Any, interface: type, methods: list[str], place: Place) -> None:
+    state = vars(module)
+    if "_native" in state and state["_origin"] is None:
+        lacking = sorted({*methods} - {*module._native.methods()})
+    else:
+        lacking = [name for name in methods if not hasattr(type(state.get("_origin") or module), name)]
+    if lacking:
+        raise place.error(
+            f"a module of the class '{type(module).__name__}' is not compatible with interface '{interface.__name__}': it has no "
+            f"method `{lacking[0]}`"
+        )
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except ValueError:
+        return isinstance(node, ast.Slice)
+    return True
+
+
 def _check_self(source: Source, node: ast.FunctionDef) -> None:
     if not [*node.args.posonlyargs, *node.args.args]:
         raise source.place(node).error(f"the method `{node.name}` does not have a self argument")
@@ -612,6 +670,32 @@ class _MethodRewriter(Rewriter):
                 self._iterated(arg)
         else:
             self.visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Indexes a list or dictionary of modules by a variable, if all are of the interface that the annotation names: it becomes
+        a list or dictionary of that type."""
+        value = node.value
+        found = self._container(value.value) if isinstance(value, ast.Subscript) else None
+        if found is None or not isinstance(value, ast.Subscript) or _is_literal(value.slice):
+            super().visit_AnnAssign(node)
+            return
+        annotation = ast.unparse(node.annotation)
+        named = annotation[1:-1] if isinstance(node.annotation, ast.Constant) else annotation
+        place = self.edits.source.place(node.annotation)
+        if not is_interface(self._denoted(ast.parse(named, mode="eval").body)):
+            super().visit_AnnAssign(node)
+            return
+        interface = self._type(named, place)
+        items = self._items(*found)
+        if _base_name(found[1]) == "ModuleDict":
+            parts = ", ".join(f'"{name}": {text}' for name, text in items)
+            text = f"torch.jit.annotate(Dict[str, {interface}], {{{parts}}})"
+        else:
+            text = f"torch.jit.annotate(List[{interface}], [{', '.join(text for _, text in items)}])"
+        self.annotation(node.annotation)
+        self.visit(node.target)
+        self.edits.replace(value.value, text)
+        self.visit(value.slice)
 
     def visit_For(self, node: ast.For) -> None:
         self._iterated(node.iter)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
-from ._native import Graph
+from ._native import Graph, Node, Value
 
 
 class RewritePass:
@@ -96,6 +96,51 @@ def _find_all_nodes(self: Graph, kind: str, recurse: bool = True) -> list[Node]:
     return _nodes(self, kind, recurse)
 
 
+def _only(values: list[Value], what: str) -> Value:
+    if len(values) != 1:
+        from .errors import MisuseError
+
+        raise MisuseError(f"the node has {len(values)} {what}, not one")
+    return values[0]
+
+
+def _input(self: Node) -> Value:
+    """Returns the only operand of a node."""
+    return _only(self.inputs(), "inputs")
+
+
+def _output(self: Node) -> Value:
+    """Returns the only result of a node."""
+    return _only(self.outputs(), "outputs")
+
+
+class AliasDb:
+    """What the values of a graph may have in common. It answers for the graph as it is when it is asked."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def may_alias(self, a: Value, b: Value) -> bool:
+        """Returns whether two values may share memory."""
+        return self._graph.may_alias(a, b)
+
+    def has_writers(self, value: Value) -> bool:
+        """Returns whether a node may write the memory of a value."""
+        return self._graph.is_written(value)
+
+
 # The names that these methods have in PyTorch.
-setattr(Graph, "findNode", _find_node)
-setattr(Graph, "findAllNodes", _find_all_nodes)
+for _class, _name, _method in (
+    (Graph, "findNode", _find_node),
+    (Graph, "findAllNodes", _find_all_nodes),
+    (Graph, "alias_db", lambda self: AliasDb(self)),
+    (Node, "input", _input),
+    (Node, "output", _output),
+    (Node, "inputsAt", lambda self, i: self.inputs()[i]),
+    (Node, "outputsAt", lambda self, i: self.outputs()[i]),
+    (Node, "inputsSize", lambda self: len(self.inputs())),
+    (Node, "outputsSize", lambda self: len(self.outputs())),
+    (Value, "debugName", lambda self: self.name),
+    (Value, "toIValue", lambda self: self.constant()),
+):
+    setattr(_class, _name, _method)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -152,7 +153,9 @@ class Method(ScriptFunction):
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if _ops.trace is not None and _ops.trace.active:
-            return super().__call__(*args, **kwargs)
+            from ._trace import call_in_trace
+
+            return call_in_trace(_ops.trace, self._function, args, kwargs, self._owner)
         held = self._owner._held()
         if torch.is_grad_enabled() and not _has_own(args):
             learned = [pair for pair in held if pair[1].requires_grad]
@@ -201,10 +204,15 @@ class TorchModule(_Module, ScriptModule):
             empty = {n for n, value in getattr(origin, held, {}).items() if value is None}
             names = [name for name, (kind, _) in kinds.items() if kind == own_kind or name in empty]
             state[held] = _Tensors(self, names)
+        # The new program may have the class under another name.
+        state["_class"] = state.get("_class") or native.class_name.rpartition(".")[2]
         state["_native"] = native
         if origin is not None:
             state["_non_persistent_buffers_set"] = set(origin._non_persistent_buffers_set)
         wrappers[native.identity] = self
+        state["_root_of"] = weakref.ref(next(iter(wrappers.values())))
+        # Modules that were compiled before keep their identity.
+        before = {name: part for name, part in state.get("_modules", {}).items() if isinstance(part, TorchModule)}
         children: dict[str, Any] = {}
         for name in kinds:
             value = native.get(name)
@@ -215,7 +223,7 @@ class TorchModule(_Module, ScriptModule):
             if isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
                 child = wrappers.get(value.identity)
                 if child is None:
-                    inner = getattr(origin, "_modules", {}).get(name)
+                    inner = before.get(name) or getattr(origin, "_modules", {}).get(name)
                     child = inner if isinstance(inner, TorchModule) else _blank(type(inner))
                     child._adopt(value, origin_of(inner), tensors, wrappers)
                 children[name] = child
@@ -368,10 +376,8 @@ class TorchModule(_Module, ScriptModule):
             value = value.value
         if "_native" not in state or name.startswith("_") and name not in state["_kinds"]:
             _Module.__setattr__(self, name, value)
-        elif name in state["_modules"] and isinstance(value, TorchModule):
-            self._native.set(name, value._native)
-            dict.__setitem__(state["_modules"], name, value)
-            _Walks.count += 1
+        elif name in state["_modules"] and isinstance(value, _Module):
+            self._exchange_module(name, value)
         elif name in state["_kinds"]:
             self._set_value(name, value)
         elif f"__{name}_setter" in self._native.methods():
@@ -380,6 +386,37 @@ class TorchModule(_Module, ScriptModule):
             raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{self._native.get(name)}'")
         else:
             object.__setattr__(self, name, value)
+
+    def _exchange_module(self, name: str, value: Any) -> None:
+        """Puts a compiled module in the place of another one: of any class that has the methods of the attribute's interface,
+        otherwise of the same class. The program is compiled again, with the class of the new module."""
+        from ._frontend import Texts
+        from ._modules import Modules
+        from .errors import MisuseError
+
+        if not isinstance(value, TorchModule) or "_native" not in value.__dict__:
+            raise MisuseError(
+                f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': "
+                f"{value}. To re-assign a module, compile it first"
+            )
+        modules = self.__dict__["_modules"]
+        old, declared = modules[name], self._kinds[name][1]
+        is_same = old is not None and type(origin_of(old)) is type(origin_of(value)) and origin_of(value) is not None
+        if not is_same and old is not None and declared == old._native.class_name:
+            raise MisuseError(
+                f"Expected a value of type '{declared}' for field '{name}', but found '{value._native.class_name}'"
+            )
+        root = self.__dict__["_root_of"]() or self
+        dict.__setitem__(modules, name, value)
+        _Walks.count += 1
+        try:
+            compiled = Modules(Texts())
+            compiled.class_of(root)
+            compiled.adopt(compiled.texts.compile(), root)
+        except Exception:
+            dict.__setitem__(self.__dict__["_modules"], name, old)
+            _Walks.count += 1
+            raise
 
     def __dir__(self) -> Any:
         if "_native" not in self.__dict__:
@@ -397,7 +434,7 @@ class TorchModule(_Module, ScriptModule):
     @property
     def original_name(self) -> str:
         origin = self.__dict__.get("_origin")
-        return type(origin).__name__ if origin is not None else ScriptModule.original_name.__get__(self)
+        return type(origin).__name__ if origin is not None else str(self.__dict__["_class"])
 
     def _get_name(self) -> str:
         return type(self).__name__ if type(self) is not TorchModule else "RecursiveScriptModule"

@@ -74,12 +74,15 @@ class Trace:
     """One recorded run."""
 
     def __init__(self, program: _native.Program | None = None, class_name: str | None = None) -> None:
+        self.program = program
         self.recorder = _native.Recorder(program, class_name)
         self.thread = threading.get_ident()
         self.paused = 0
         self.scopes: list[str] = []
         # The paths of attributes of the module, by the identity of their tensors.
         self.paths: dict[Any, list[str]] = {}
+        # The paths and classes of the compiled modules in the module that is traced, by identity.
+        self.modules: dict[int, tuple[list[str], str]] = {}
         self._values: dict[Any, _native.TracedValue] = {}
         # The tensor that the last recorded call returned.
         self.last: Any = None
@@ -445,13 +448,32 @@ def _warn_random(graph: _native.Graph) -> None:
         )
 
 
-def call_in_trace(trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Calls a compiled function and records it."""
+def call_in_trace(
+    trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None
+) -> Any:
+    """Calls a compiled function, or a method of a module, and records it."""
     operands = [trace.operand(arg) for arg in args]
     named = {name: trace.operand(arg) for name, arg in kwargs.items()}
     with trace.pause():
         result = function(*_detached(args), **_detached(kwargs))
-    trace.inline_operands(function, operands, result, named)
+    if owner is None:
+        trace.inline_operands(function, operands, result, named)
+        return result
+    found = trace.modules.get(id(owner))
+    if found is None or trace.program is None:
+        raise MisuseError(
+            f"the trace calls the compiled module {owner.original_name!r}, which is no part of the module that is traced"
+        )
+    # The method in the program of the trace, in which the class of the module has another name.
+    path, class_name = found
+    name = function.name.rpartition(".")[2]
+    if name == "__call__":
+        origin = vars(owner)["_origin"]
+        if origin is not None and (origin._forward_hooks or origin._forward_pre_hooks):
+            raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
+        name = "forward"
+    own = trace.program.function(f"__torch__.{class_name}.{name}")
+    trace.inline_operands(own, [trace.recorder.attribute(path), *operands], result, named)
     return result
 
 
@@ -496,6 +518,11 @@ class TracedModules:
         self.paths: dict[Any, list[str]] = {}
         for path, tensor in self._modules.tensors(module):
             self.paths.setdefault(Trace.key(tensor), path)
+        self.compiled = {
+            id(part): (path.split("."), self._modules.class_of(part))
+            for path, part in module.named_modules()
+            if path and "_native" in vars(part)
+        }
         self.scopes = {id(part): f"__module.{path}" if path else "__module" for path, part in module.named_modules()}
 
     def trace(self, name: str, inputs: tuple[Any, ...], strict: bool) -> tuple[_native.Program, _native.Graph]:
@@ -503,7 +530,7 @@ class TracedModules:
         from ._trace_torch import scopes
 
         trace = Trace(self.program, self.class_name)
-        trace.paths = self.paths
+        trace.paths, trace.modules = self.paths, self.compiled
         method = self.module if name == "forward" else getattr(self.module, name)
         names = _names_of(getattr(self.module, name), len(inputs))
         with scopes(trace, self.scopes):

@@ -18,7 +18,9 @@ mod values;
 
 use pyo3::prelude::*;
 
-#[pymodule]
+// Without the interpreter lock the module is sound: every class is `frozen`, and what it holds is immutable, behind a lock
+// (`Shared::graph`, the trace) or a storage that the compiler's threads share as well. State of one thread is thread-local.
+#[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<tensor::PyHookHandle>()?;

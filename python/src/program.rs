@@ -61,7 +61,7 @@ pub(crate) fn host(session: &Session) -> Host {
     let mut host = session.host();
     host.set_grad_enabled(GRAD_ENABLED.get());
     host.set_stdout(SysStdout);
-    host.set_warn(warn);
+    host.set_warn(warnings_of_call());
     host.set_interrupt(interrupted);
     host.set_rng(generator().clone());
     host
@@ -93,15 +93,25 @@ fn interrupted() -> bool {
     ends
 }
 
-/// Emits a warning of a program as one of Python, at the line of the caller.
-fn warn(message: &str) {
-    let emit = |py: Python<'_>| -> PyResult<()> {
-        let category = py.get_type::<PyUserWarning>();
-        py.import("warnings")?.getattr("warn")?.call1((message, category, 2)).map(|_| ())
-    };
-    // A warning that is turned into an exception cannot end the run: the receiver of warnings has no result.
-    if let Err(error) = Python::attach(emit) {
-        Python::attach(|py| error.write_unraisable(py, None));
+/// Returns a receiver that emits the warnings of one call as warnings of Python, at the line of the caller. As in PyTorch, a
+/// statement that runs several times in a call warns once, and the next call warns again: each call has its own registry.
+fn warnings_of_call() -> impl FnMut(&str) + Send {
+    let mut registry: Option<Py<PyDict>> = None;
+    move |message| {
+        let emit = |py: Python<'_>| -> PyResult<()> {
+            let category = py.get_type::<PyUserWarning>();
+            let (file, line): (String, u32) =
+                py.import("flambeau._trace")?.getattr("user_frame")?.call0()?.extract()?;
+            let registry = registry.get_or_insert_with(|| PyDict::new(py).unbind());
+            let keywords = PyDict::new(py);
+            keywords.set_item("registry", registry.bind(py))?;
+            let emit = py.import("warnings")?.getattr("warn_explicit")?;
+            emit.call((message, category, file, line), Some(&keywords)).map(|_| ())
+        };
+        // A warning that is turned into an exception cannot end the run: the receiver of warnings has no result.
+        if let Err(error) = Python::attach(emit) {
+            Python::attach(|py| error.write_unraisable(py, None));
+        }
     }
 }
 
@@ -174,6 +184,15 @@ impl PyProgram {
     /// The extra files of an archive by name.
     fn extra_files<'py>(&self, py: Python<'py>) -> Vec<(String, Bound<'py, PyBytes>)> {
         self.0.extra_files().iter().map(|(name, bytes)| (name.clone(), PyBytes::new(py, bytes))).collect()
+    }
+
+    /// The source that an archive of the program has: the texts of code modules by name, and the values of `CONSTANTS.c0` and so
+    /// on.
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<(Vec<(String, String)>, Vec<Bound<'py, PyAny>>)> {
+        let (files, constants) = or_raise(py, self.0.archive_sources())?;
+        let call = Call::new(py).in_own_tensors();
+        let constants: PyResult<_> = constants.iter().map(|value| call.result(value, &self.0, 0)).collect();
+        Ok((files, constants?))
     }
 
     /// Functions that could not be compiled, with the errors.

@@ -120,7 +120,7 @@ def replace() -> None:
 
     def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
         text = test if isinstance(test, str) else str(test)
-        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]), text)
+        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
         return run(self, text, *more, **options)
 
     class TextCheck(FileCheck):
@@ -146,10 +146,65 @@ def replace() -> None:
         declared = torch._C.parse_schema(f"f() -> ({outputs[0].type})").returns[0].type
         torch._C._jit_assert_is_instance(ref_outputs, declared)
 
+    _replace_passes(torch, jit_utils, flambeau)
     # In PyTorch, nodes and values have methods where ours have properties.
     common_jit.check_output_types = check_output_types
     jit_utils.JitTestCase.assertGraphContains = contains
     jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
+
+
+class _Text(str):
+    """A text that PyTorch's classes have as a method and ours as a property."""
+
+    def __call__(self) -> str:
+        return self
+
+
+class _Items(list):  # type: ignore[type-arg]
+    """A list that is an iterator as well: PyTorch's methods return iterators."""
+
+    def __next__(self) -> Any:
+        self._at = getattr(self, "_at", -1) + 1
+        if self._at == len(self):
+            raise StopIteration
+        return self[self._at]
+
+
+def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
+    """Lets tests run passes and read graphs by PyTorch's names: passes that this package has under the same name, and the
+    methods of graphs, nodes and values. A pass that the package does not have is a part of PyTorch's library."""
+    own = {name for name, _ in flambeau.passes()}
+
+    def pass_named(name: str, original: Any) -> Any:
+        def run(graph: Any, *args: Any) -> Any:
+            if not isinstance(graph, flambeau.Graph):
+                return original(graph, *args)
+            if name != "lint":
+                graph.run(name)
+            return None
+
+        return run
+
+    for name in [*own, "lint"]:
+        original = getattr(torch._C, f"_jit_pass_{name}", None)
+        setattr(torch._C, f"_jit_pass_{name}", pass_named(name, original))
+
+    def run_pass(self: Any, name: str, target: Any) -> Any:
+        graph = target if isinstance(target, flambeau.Graph) else target.graph
+        getattr(torch._C, f"_jit_pass_{name}")(graph)
+        return graph
+
+    jit_utils.JitTestCase.run_pass = run_pass
+    torch._C.parse_ir = lambda text, parse_tensor_constants=False: flambeau.parse_graph(text)
+    native = flambeau._native
+    for cls, name in ((native.Node, "kind"), (native.Value, "type")):
+        text = vars(cls)[name]
+        setattr(cls, name, property(lambda self, text=text: _Text(text.__get__(self))))
+    for cls in (native.Graph, native.Node, native.Block):
+        for name in ("nodes", "inputs", "outputs", "blocks"):
+            method = vars(cls).get(name)
+            if method is not None:
+                setattr(cls, name, lambda self, *a, method=method, **k: _Items(method(self, *a, **k)))
 
 
 def _cases(suite: Any) -> Iterator[Any]:

@@ -141,3 +141,17 @@ def test_fuzzing_checks_a_right_pass():
     report = flambeau.fuzz(remove_dead_constants, seconds=2)
     assert report.finding is None, report
     assert report.checked > 0
+
+
+def test_handles_have_the_methods_of_pytorch():
+    graph = flambeau.CompilationUnit("def f(x):\n    y = x.view(-1)\n    y.add_(1)\n    return x.sum()\n").f.graph
+    view, write = graph.findNode("aten::view"), graph.findNode("aten::add_")
+    x = graph.inputs()[0]
+    assert view.inputsAt(0) == x and view.inputsSize() == 2 and view.outputsSize() == 1
+    assert view.output() == view.outputsAt(0) and view.output().debugName() == view.output().name
+    assert write.inputsAt(1).toIValue() == 1
+    aliases = graph.alias_db()
+    assert aliases.may_alias(x, view.output()) and aliases.has_writers(x)
+    assert not aliases.may_alias(x, graph.findNode("aten::sum").output())
+    with pytest.raises(flambeau.MisuseError, match="2 inputs, not one"):
+        view.input()

@@ -78,7 +78,8 @@ impl<'a> Cx<'a> {
                 }
                 let object = self.ast().child(target, 0);
                 let name = self.ast().name(target).to_string();
-                self.set_member(self.span(target), object, &name, value).await
+                // As in PyTorch, the place of the write is the whole statement.
+                self.set_member(self.span(target).to(value_span), object, &name, value).await
             }
             TreeKind::Starred => self.fail(self.span(target), LONE_STAR),
             _ => self.fail(

@@ -32,7 +32,8 @@ impl<'a> Cx<'a> {
             return Ok(Sugar::Value(self.value(Prim::CreateObject, &[], ty)));
         }
         let args = self.arguments(tree).await?;
-        self.call(self.span(tree), callee, args).await
+        // As in PyTorch, the place of a call is its callee: the arguments have places of their own.
+        self.call(self.span(callee_tree), callee, args).await
     }
 
     /// Compiles the arguments of a call.

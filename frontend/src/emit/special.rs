@@ -113,10 +113,11 @@ impl<'a> Cx<'a> {
             Special::Enumerate => self.enumerate(tree, &inputs).await,
             Special::Slice => {
                 let values = self.values(&inputs).await?;
+                let given = |bound: ValueId| (self.ty(bound) != Type::NONE).then_some(bound);
                 Ok(match *values.as_slice() {
-                    [stop] => Sugar::Slice([None, Some(stop), None]),
-                    [start, stop] => Sugar::Slice([Some(start), Some(stop), None]),
-                    [start, stop, step] => Sugar::Slice([Some(start), Some(stop), Some(step)]),
+                    [stop] => Sugar::Slice([None, given(stop), None]),
+                    [start, stop] => Sugar::Slice([given(start), given(stop), None]),
+                    [start, stop, step] => Sugar::Slice([given(start), given(stop), given(step)]),
                     _ => return self.fail(span, "slice expected 1 to 3 arguments"),
                 })
             }

@@ -54,9 +54,9 @@ const SIMPLE: [(&str, Type); 26] = [
 /// Generic types, each with an example.
 const GENERIC: [(&str, &str); 9] = [
     ("List", "List[int]"),
-    ("Dict", "Dict[str, int]"),
-    ("dict", "Dict[str, int]"),
-    ("Tuple", "Tuple[int, str]"),
+    ("Dict", "Dict[int, int]"),
+    ("dict", "Dict[int, int]"),
+    ("Tuple", "Tuple[int]"),
     ("Optional", "Optional[int]"),
     ("Union", "Union[int, str]"),
     ("Future", "Future[int]"),
@@ -188,13 +188,21 @@ impl TypeReader<'_> {
         if let Some(ty) = self.session.resolver().ty(name) {
             return Ok(ty);
         }
-        let help = match GENERIC.iter().find(|(n, _)| *n == short) {
-            Some((_, example)) => Some(format!("it takes type arguments, as in `{example}`")),
-            None => {
-                let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
-                self.suggest_type(short, simple)
-            }
-        };
+        if let Some((_, example)) = GENERIC.iter().find(|(n, _)| *n == short) {
+            return self.error(
+                tree,
+                match short {
+                    "Dict" | "dict" => format!(
+                        "Attempted to use {short} without contained types. Please add contained type, e.g. {example}"
+                    ),
+                    _ => format!(
+                        "Attempted to use {short} without a contained type. Please add a contained type, e.g. {example}"
+                    ),
+                },
+            );
+        }
+        let simple = SIMPLE.iter().map(|(n, _)| *n).filter(|n| n.len() > 2);
+        let help = self.suggest_type(short, simple);
         self.unknown(tree, format!("Unknown type name '{name}'"), help)
     }
 

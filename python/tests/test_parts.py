@@ -1,0 +1,208 @@
+"""Compiled modules as parts of others: loaded and traced ones, those that take the place of another, those of an interface."""
+
+import io
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from flambeau import CompileError, MisuseError, UnsupportedError, jit  # noqa: E402
+
+
+class Scaled(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.tensor([factor]))
+        self.offset = 2
+
+    def forward(self, x):
+        return self.factor * x + self.offset
+
+    @jit.export
+    def parts(self, x):
+        return torch.split(x, 1)
+
+
+class Outer(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+        self.linear = torch.nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.linear(self.inner(x))
+
+
+def reloaded(module):
+    buffer = io.BytesIO()
+    jit.save(module, buffer)
+    buffer.seek(0)
+    return jit.load(buffer)
+
+
+def test_loaded_module_is_a_part_of_a_compiled_one_and_shares_its_tensors():
+    loaded = reloaded(jit.script(Scaled(1.0)))
+    outer = jit.script(Outer(loaded))
+    x = torch.rand(2, 3)
+    assert torch.equal(outer(x), outer.linear(x + 2))
+    assert outer.inner is loaded and loaded.original_name == "Scaled"
+    with torch.no_grad():
+        loaded.factor.fill_(3.0)
+    assert torch.equal(outer(x), outer.linear(3 * x + 2))
+    assert [name for name, _ in outer.named_parameters()] == ["inner.factor", "linear.weight", "linear.bias"]
+
+
+def test_two_loaded_modules_with_equal_class_names_are_two_classes():
+    class Both(torch.nn.Module):
+        def __init__(self, first, second):
+            super().__init__()
+            self.first, self.second = first, second
+
+        def forward(self, x):
+            return self.first(x) - self.second(x)
+
+    def scaled(body):
+        class Scaled(torch.nn.Module):
+            forward = body
+
+        return reloaded(jit.script(Scaled()))
+
+    def plus(self, x):
+        return x + 1
+
+    def minus(self, x):
+        return x - 1
+
+    assert jit.script(Both(scaled(plus), scaled(minus)))(torch.zeros(1)).item() == 2
+
+
+def test_traced_module_is_a_part_of_a_compiled_one():
+    x = torch.rand(2, 3)
+    traced = jit.trace(Outer(Scaled(2.0)), x)
+    outer = jit.script(Outer(traced))
+    assert torch.equal(outer(x), outer.linear(traced(x)))
+    assert "prim::CallMethod" in str(outer.graph)
+    again = reloaded(outer)
+    assert torch.equal(again(x), outer(x))
+
+
+def test_trace_records_the_methods_of_compiled_modules_with_their_attributes():
+    outer = Outer(jit.script(Scaled(2.0)))
+    x = torch.rand(2, 3)
+    traced = jit.trace(outer, x)
+    y = torch.rand(4, 3)
+    assert torch.allclose(traced(y), outer(y), atol=1e-6)
+    assert 'prim::GetAttr[name="offset"]' in str(traced.graph)
+
+
+@jit.interface
+class Step(torch.nn.Module):
+    def amount(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class One(torch.nn.Module):
+    def amount(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 0 + 1
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.amount(x)
+
+
+class Ten(torch.nn.Module):
+    def amount(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 0 + 10
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.amount(x)
+
+
+class Walk(torch.nn.Module):
+    step: Step
+
+    def __init__(self):
+        super().__init__()
+        self.step = One()
+        self.plain = One()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.step.forward(x) + self.plain.amount(x)
+
+
+def test_module_of_an_interface_is_exchanged():
+    walk = jit.script(Walk())
+    assert walk(torch.zeros(1)).item() == 2
+    ten = jit.script(Ten())
+    walk.step = ten
+    assert walk(torch.zeros(1)).item() == 11
+    assert walk.step is ten
+    assert reloaded(walk)(torch.zeros(1)).item() == 11
+
+
+def test_module_that_cannot_take_a_place_is_refused_and_changes_nothing():
+    walk = jit.script(Walk())
+    with pytest.raises(MisuseError, match="a ScriptModule with non-scripted module"):
+        walk.step = Ten()
+    with pytest.raises(UnsupportedError, match="is not compatible with interface 'Step'.*no method `amount`"):
+        walk.step = jit.script(Scaled(1.0))
+    with pytest.raises(MisuseError, match="Expected a value of type .*One.*' for field 'plain', but found .*Ten'"):
+        walk.plain = jit.script(Ten())
+    assert walk(torch.zeros(1)).item() == 2
+
+
+def test_lists_and_dictionaries_of_modules_of_an_interface_have_variable_indices():
+    class Chosen(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.steps = torch.nn.ModuleList([One(), Ten()])
+            self.named = torch.nn.ModuleDict({"one": One(), "ten": Ten()})
+
+        def forward(self, x: torch.Tensor, at: int, name: str) -> torch.Tensor:
+            step: Step = self.steps[at]
+            other: Step = self.named[name]
+            return step.forward(x) + other.forward(x)
+
+    chosen = jit.script(Chosen())
+    assert chosen(torch.zeros(1), 1, "one").item() == 11
+    assert chosen(torch.zeros(1), -2, "ten").item() == 11
+    with pytest.raises(IndexError):
+        chosen(torch.zeros(1), 2, "one")
+
+
+def test_places_of_errors_are_those_of_pytorch():
+    class Unset(torch.nn.Module):
+        def forward(self, x):
+            self.missing = x
+            return x
+
+    with pytest.raises(CompileError) as caught:
+        jit.script(Unset())
+    assert "^" * len("self.missing = x") in str(caught.value)
+    assert "^" * (len("self.missing = x") + 1) not in str(caught.value)
+
+
+def test_slices_take_none_as_bounds():
+    @jit.script
+    def parts(x: list[int]):
+        return x[slice(1, 5, None)], x[slice(None, 2)], x[slice(None, None, None)]
+
+    assert parts(list(range(6))) == ([1, 2, 3, 4], [0, 1], list(range(6)))
+
+
+def test_a_statement_warns_once_in_every_call():
+    import warnings
+
+    @jit.script
+    def noisy(x: int) -> int:
+        for _ in range(3):
+            warnings.warn("noise")
+        return x
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            noisy(1)
+    assert [str(one.message) for one in caught] == ["noise", "noise"]
