@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE")]
     dynamic: Vec<String>,
     /// With an exported program as output: the version of PyTorch that reads the file, `2.6`, `2.8`, `2.9` or `2.15`
-    /// [default: that of an exported program as input, otherwise 2.15]. Older versions do not read files of newer ones.
+    /// [default: 2.15]. Older versions do not read files of newer ones.
     #[arg(long = "for", value_name = "VERSION")]
     version: Option<String>,
     /// With an exported program as output: decompose its operators, to those of `core-aten`; `functional` replaces only
@@ -157,7 +157,7 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
         return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
     }
     let program = session.load_exported(&args.input)?;
-    let version = version.unwrap_or_else(|| program.version());
+    let version = version.unwrap_or_default();
     if to_safetensors || args.state_dict {
         let weights = program.state_dict();
         let written = match to_safetensors {

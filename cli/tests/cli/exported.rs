@@ -81,11 +81,6 @@ fn an_exported_program_is_converted() {
         accepted(&["convert", &program, &out(name), "--for", version]);
         assert_eq!(accepted(&["run", &out(name), "--inputs", &inputs]), result);
     }
-    // The version stays if none is stated.
-    for name in ["old.pt2", "new.pt2"] {
-        accepted(&["convert", &out(name), &out("same.pt2")]);
-        assert!(std::fs::read(out(name)).expect("a file") == std::fs::read(out("same.pt2")).expect("a file"));
-    }
     accepted(&["convert", &program, &out("module.pt")]);
     assert_eq!(accepted(&["run", &out("module.pt"), "--inputs", &inputs]), result);
     accepted(&["convert", &program, &out("tensors.safetensors")]);

@@ -4,7 +4,7 @@
 //! Its state is a few machine registers: operations on words and jumps are arms of its match, and everything on values
 //! is a call of [`value_step`]. The loops exit when the frame calls, returns, or fails.
 
-use super::{FUEL_QUANTUM, MIN_FRAME_WORDS, StepBuffers, fast, steps};
+use super::{MIN_FRAME_WORDS, StepBuffers, consume_fuel, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem};
@@ -193,27 +193,16 @@ fn run<S: ScalarRegisters + ?Sized>(
             return $exit;
         }};
     }
-    // Consumes one unit of fuel. `fuel!()` expands to
-    // `if left == 0 { match refill(values) { Ok(units) => left = units, Err(error) => exit!(Exit::Fail(error)) } } left -= 1;`.
-    macro_rules! fuel {
-        () => {
-            if left == 0 {
-                match refill(values) {
-                    Ok(units) => left = units,
-                    Err(error) => exit!(Exit::Fail(error)),
-                }
-            }
-            left -= 1;
-        };
-    }
     // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
-    // `if taken { let target = i.c as usize; if target <= pc { fuel!(); } pc = target; continue; }`.
+    // `if taken { let target = i.c as usize; if target <= pc { /* consume fuel, or exit */ } pc = target; continue; }`.
     macro_rules! jump {
         ($i:ident, $taken:expr) => {
             if $taken {
                 let target = $i.c as usize;
-                if target <= pc {
-                    fuel!();
+                if target <= pc
+                    && let Err(error) = consume_fuel(&mut left, values.env.host)
+                {
+                    exit!(Exit::Fail(error));
                 }
                 pc = target;
                 continue;
@@ -221,14 +210,14 @@ fn run<S: ScalarRegisters + ?Sized>(
         };
     }
     // The end of a counted loop. `next!(i, i.a, i.b)` expands to
-    // `{ let trip = s.int(i.a).wrapping_add(1); if trip < s.int(i.b) { fuel!(); s.set(i.a, trip); pc = i.c; continue; } s.set(i.a, trip); }`.
+    // `{ let trip = s.int(i.a).wrapping_add(1); if trip < s.int(i.b) { /* consume fuel, or exit */ s.set(i.a, trip); pc = i.c; continue; } s.set(i.a, trip); }`.
     macro_rules! next {
         ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
             let trip = s.int($trip).wrapping_add(1);
             let again = trip < s.int($limit);
             // Fuel is consumed before any register changes, so an error is that of this instruction.
-            if again {
-                fuel!();
+            if again && let Err(error) = consume_fuel(&mut left, values.env.host) {
+                exit!(Exit::Fail(error));
             }
             $($first;)?
             s.set($trip, trip as u64);
@@ -275,13 +264,6 @@ fn run<S: ScalarRegisters + ?Sized>(
         });
         pc += 1;
     }
-}
-
-/// Requests fuel from the host, at least one unit.
-#[cold]
-#[inline(never)]
-fn refill(values: &mut ValueBank<'_, '_>) -> Result<u64, KernelError> {
-    values.env.host.grant(FUEL_QUANTUM)
 }
 
 /// Executes an instruction that needs the value bank.

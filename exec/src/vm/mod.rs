@@ -101,6 +101,7 @@ struct StepBuffers<'e> {
 const FUEL_QUANTUM: u64 = 1024;
 
 /// Consumes one unit of the granted fuel; requests more from the host if there is none.
+#[inline(always)]
 fn consume_fuel(fuel: &mut u64, host: &mut Host) -> Result<(), KernelError> {
     if *fuel == 0 {
         *fuel = host.grant(FUEL_QUANTUM)?;
