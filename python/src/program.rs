@@ -133,6 +133,9 @@ impl Write for SysStdout {
     }
 }
 
+/// The texts of code modules by name, and the constants of these texts.
+type Sources<'py> = (Vec<(String, String)>, Vec<Bound<'py, PyAny>>);
+
 /// A loaded or compiled program.
 #[pyclass(name = "Program", module = "flambeau._native", frozen)]
 pub(crate) struct PyProgram(pub(crate) Hosted);
@@ -188,7 +191,7 @@ impl PyProgram {
 
     /// The source that an archive of the program has: the texts of code modules by name, and the values of `CONSTANTS.c0` and so
     /// on.
-    fn sources<'py>(&self, py: Python<'py>) -> PyResult<(Vec<(String, String)>, Vec<Bound<'py, PyAny>>)> {
+    fn sources<'py>(&self, py: Python<'py>) -> PyResult<Sources<'py>> {
         let (files, constants) = or_raise(py, self.0.archive_sources())?;
         let call = Call::new(py).in_own_tensors();
         let constants: PyResult<_> = constants.iter().map(|value| call.result(value, &self.0, 0)).collect();

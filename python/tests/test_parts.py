@@ -184,6 +184,20 @@ def test_places_of_errors_are_those_of_pytorch():
     assert "^" * (len("self.missing = x") + 1) not in str(caught.value)
 
 
+def test_place_of_a_failed_call_is_its_callee():
+    @jit.script
+    def taken(x: list[int]):
+        return x.pop(0)
+
+    with pytest.raises(IndexError) as caught:
+        taken([])
+    lines = str(caught.value).split("\n")
+    (at,) = (i for i, line in enumerate(lines) if "return x.pop(0)" in line)
+    marked = lines[at + 1].split(" <---")[0].rstrip()
+    start = len(marked) - len(marked.lstrip())
+    assert lines[at][start : len(marked)] == "x.pop"
+
+
 def test_slices_take_none_as_bounds():
     @jit.script
     def parts(x: list[int]):

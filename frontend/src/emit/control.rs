@@ -454,8 +454,9 @@ impl<'a> Cx<'a> {
         let body = self.list(self.ast().child(tree, 1));
         let mut entered = Vec::new();
         for item in items {
-            let span = self.span(item);
-            let object = self.eval(self.ast().child(item, 0), None).await?;
+            let expression = self.ast().child(item, 0);
+            let span = self.span(expression);
+            let object = self.eval(expression, None).await?;
             let ty = self.ty(object);
             if ty.as_class().is_none() {
                 return self.fail(span, "With item expression must return an object");
