@@ -102,7 +102,8 @@ def _plain(texts: Texts, cls: type) -> str:
         raise source.place(node).error("the source of the class cannot be found")
     is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
     bases = [base for base in cls.__bases__ if base is not object]
-    if not is_interface and any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__):
+    is_module = any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__)
+    if is_module and not is_interface:
         raise source.place(node).error(
             f"Class '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
         )
@@ -134,7 +135,7 @@ def _plain(texts: Texts, cls: type) -> str:
                 rewriter.function(statement, function)
     last = node.end_lineno or len(source.lines)
     text = edits.text(node.lineno, last)
-    header = "(Interface)" if is_interface else ""
+    header = ("(ModuleInterface)" if is_module else "(Interface)") if is_interface else ""
     colon = node.body[0].lineno
     lines = text.split("\n")
     if colon > node.lineno:

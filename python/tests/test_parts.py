@@ -129,7 +129,7 @@ class Walk(torch.nn.Module):
         self.plain = One()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.step.forward(x) + self.plain.amount(x)
+        return self.step(x) + self.plain.amount(x)
 
 
 def test_module_of_an_interface_is_exchanged():
