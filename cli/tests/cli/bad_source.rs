@@ -32,7 +32,11 @@ fn every_error_has_a_position() {
             "def f(x: Tensr):\n    return x\n",
             &["F0110", "Tensr", "did you mean `Tensor`", ":1:10"],
         ),
-        ("type-argument", "def f(x: List):\n    return x\n", &["F0110", "add a contained type, e.g. List[int]", ":1:10"]),
+        (
+            "type-argument",
+            "def f(x: List):\n    return x\n",
+            &["F0110", "add a contained type, e.g. List[int]", ":1:10"],
+        ),
         ("none", "def f(x: Optional[int]):\n    return x + 1\n", &["F0100", "may be None", ":2:12"]),
         ("method", "def f(x: List[int]):\n    x.apend(1)\n", &["F0100", "did you mean `append`", ":2:5"]),
         ("member", "def f(x):\n    return torch.foo.bar(x)\n", &["F0100", "aten::foo", ":2:12"]),
