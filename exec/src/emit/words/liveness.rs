@@ -180,6 +180,10 @@ impl WordLiveness {
         let block_at = |at: usize| starts.binary_search(&at).unwrap_or(starts.len());
         let blocks = starts.len() - 1;
         let stride = (emit.words.len() as usize).div_ceil(64);
+        // The sets are as large as the work of one round, so this also bounds their memory.
+        if blocks.saturating_mul(stride) > MAX_WORK {
+            return None;
+        }
         let mut successors = Vec::with_capacity(blocks);
         for range in starts.windows(2) {
             let last = emit.instrs[range[1] - 1];
