@@ -452,6 +452,12 @@ const OPERATORS: &str = "
 def matrix_transposed(x):
     return x.mT * 2
 
+def converted(x, dtype: int):
+    return torch.special.erfc(x.to(dtype))
+
+def reduced(x, dtype: int):
+    return torch.special.erfc(torch._autocast_to_reduced_precision(x, True, True, dtype, dtype))
+
 def layer_norm_backward(grad, input, mean, rstd, weight, bias):
     return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
 ";
@@ -488,6 +494,25 @@ fn results_of_composite_operators_require_gradients_together() {
             let IValue::Tuple(results) = &results else { panic!("three tensors") };
             let flags: Vec<bool> = results.items().iter().map(|v| tensor(v).requires_grad()).collect();
             assert_eq!(flags, [true; 3], "argument {requires}, graphs after {calls} calls");
+        }
+    }
+}
+
+/// The result of a conversion to integers requires no gradient, whichever argument states the dtype.
+#[test]
+fn conversions_to_a_dtype_of_integers_end_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let program = session.compile_source(OPERATORS, "operators.py").unwrap();
+        for name in ["converted", "reduced"] {
+            let entry = program.entry(name).unwrap();
+            for (dtype, requires) in [(DType::U8, false), (DType::F16, true), (DType::U8, false)] {
+                let dtype = IValue::Int(dtype.scalar_type());
+                let x = Tensor::full(&[1], 0.5.into(), DType::F32).unwrap();
+                x.set_requires_grad(true);
+                let result = entry.call(&[IValue::Tensor(x), dtype], &[]).unwrap();
+                assert_eq!(tensor(&result).requires_grad(), requires, "{name}, graphs after {calls} calls");
+            }
         }
     }
 }
