@@ -30,7 +30,12 @@ impl OutputArgs {
 
     /// Writes a value.
     pub(crate) fn value(self, value: &IValue) -> Result<()> {
-        if self.wants_json() { line(flambeau::json::write(value).map_err(Error::from)?) } else { line(value) }
+        if !self.wants_json() {
+            return line(value);
+        }
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let written = flambeau::json::write_to(&mut out, value).map_err(Error::from)?;
+        written.and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()).context(STANDARD_OUTPUT)
     }
 }
 

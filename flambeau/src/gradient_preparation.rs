@@ -8,7 +8,9 @@ use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_exec::tape::{ReadsHistory, RecordingQuery};
 use flambeau_ir::types::{TensorType, TypeKind};
-use flambeau_ir::{CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{
+    CompilationUnit, Effects, Fault, Graph, IValue, NodeId, OpId, Prim, Symbol, Type, ValueId,
+};
 use flambeau_rewrite::autodiff::{self, Gradient, NotDifferentiable};
 use std::collections::BTreeMap;
 
@@ -69,17 +71,8 @@ impl Prepared {
         graph = resolved;
         autodiff::unpack_tuples(&mut graph);
         let mut graph = applied(&graph, PREPARE)?;
-        let registry = graph.registry();
-        let (history, queries) = (registry.column::<ReadsHistory>(), registry.column::<RecordingQuery>());
-        let is_folded_later = |row| queries.get(row) == Some(&RecordingQuery::RequiresGrad);
-        let reads = |n: &NodeId| {
-            graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_folded_later(row))
-        };
-        if let Some(node) = graph.nodes_deep().find(reads) {
-            return Err(
-                NotDifferentiable::at(&graph, node, "depends on how its operand was recorded").to_string()
-            );
-        }
+        let queries = graph.registry().column::<RecordingQuery>();
+        check_history(&graph, &|row| queries.get(row) == Some(&RecordingQuery::RequiresGrad))?;
         hoist_attributes(&mut graph);
         let mut attributes = Vec::new();
         for node in graph.nodes_deep().filter(|n| graph.is_prim(*n, Prim::GetAttr)) {
@@ -280,6 +273,7 @@ impl Session {
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
         let graph = self.apply_text(graph, &none, PREPARE)?;
+        check_history(&graph, &|_| false).map_err(refused)?;
         let count = graph.inputs().len();
         if let Some(i) = inputs.iter().find(|i| **i >= count) {
             return Err(Error::misuse(format!("the graph has {count} inputs, not input {i}")));
@@ -294,6 +288,20 @@ impl Session {
             backward: self.apply_text(&gradient.backward, &none, SIMPLE)?,
             ..gradient
         })
+    }
+}
+
+/// Checks that no operator reads how its operand was recorded, except operators that are folded later.
+fn check_history(graph: &Graph, is_folded_later: &dyn Fn(OpId) -> bool) -> Result<(), String> {
+    let history = graph.registry().column::<ReadsHistory>();
+    let reads = |n: &NodeId| {
+        graph.op(*n).row().is_some_and(|row| history.get(row).is_some() && !is_folded_later(row))
+    };
+    match graph.nodes_deep().find(reads) {
+        Some(node) => {
+            Err(NotDifferentiable::at(graph, node, "depends on how its operand was recorded").to_string())
+        }
+        None => Ok(()),
     }
 }
 

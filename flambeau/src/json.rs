@@ -16,24 +16,31 @@
 //!
 //! JSON does not state the element type of an empty list, so the functions for reading take the expected type if it is
 //! known. Both directions stop at [`MAX_DEPTH`]: the trees of `serde_json` are recursive, and a list may contain
-//! itself.
+//! itself. Writing stops at [`MAX_VALUES`] and [`MAX_TENSOR_BYTES`]: values that occur several times, and elements of
+//! expanded tensors, are written as often as they occur.
 
 mod plain;
+mod write;
+
+pub use write::{write, write_to};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flambeau_ir::Symbol;
 use flambeau_ir::types::{NamedField, Type, TypeKind};
-use flambeau_ir::value::{Dict, EnumValue, IValue, Tuple};
-use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Scalar, Tensor, TensorLayout};
-use serde_json::{Map, Value, json};
+use flambeau_ir::value::{Dict, IValue, Tuple};
+use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Tensor, TensorLayout};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Maximum nesting of values that are read from or written as JSON.
 pub const MAX_DEPTH: usize = 120;
 
-/// Maximum number of elements written as numbers; larger tensors are written as bytes.
-const MAX_DATA: usize = 64;
+/// Maximum number of values that are written as one, its members included.
+pub const MAX_VALUES: usize = 1 << 24;
+
+/// Maximum number of bytes of tensors that are written as one value.
+pub const MAX_TENSOR_BYTES: usize = 1 << 30;
 
 /// The list of tags in errors.
 const TAGS: &str = "tags are none, bool, int, float, complex, str, list, tuple, dict, dataclass, tensor, dtype, layout, \
@@ -59,9 +66,12 @@ impl JsonError {
         JsonError { path: String::new(), what: what.into(), fault: Fault::Input }
     }
 
+    fn limit(what: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), what: what.into(), fault: Fault::Limit }
+    }
+
     fn too_deep() -> JsonError {
-        let what = format!("the value is nested deeper than {MAX_DEPTH}");
-        JsonError { path: String::new(), what, fault: Fault::Limit }
+        JsonError::limit(format!("the value is nested deeper than {MAX_DEPTH}"))
     }
 
     fn unsupported(what: impl Into<String>) -> JsonError {
@@ -468,111 +478,6 @@ fn bytes_of(data: &[Value], dtype: DType) -> Result<Vec<u8>, JsonError> {
     Ok(bytes)
 }
 
-/// Writes a value.
-///
-/// # Errors
-/// If the value is nested too deep (for example a list that contains itself), or is of a kind without a JSON tag.
-pub fn write(value: &IValue) -> Result<Value, JsonError> {
-    write_at(value, 0)
-}
-
-fn write_at(value: &IValue, depth: usize) -> Result<Value, JsonError> {
-    if depth > MAX_DEPTH {
-        return Err(JsonError::too_deep());
-    }
-    let members = |items: &[IValue]| -> Result<Vec<Value>, JsonError> {
-        let one = |(i, item): (usize, &IValue)| {
-            write_at(item, depth + 1).map_err(|e| e.within(|| format!("[{i}]")))
-        };
-        items.iter().enumerate().map(one).collect()
-    };
-    Ok(match value {
-        IValue::None => json!({"t": "none"}),
-        IValue::Bool(b) => json!({"t": "bool", "v": b}),
-        IValue::Int(n) => json!({"t": "int", "v": n}),
-        IValue::Float(x) => json!({"t": "float", "v": float_text(*x)}),
-        IValue::Complex(z) => json!({"t": "complex", "v": [float_text(z.re), float_text(z.im)]}),
-        IValue::Str(s) => json!({"t": "str", "v": s.to_text()}),
-        IValue::Tensor(t) => write_tensor(t)?,
-        IValue::List(l) => json!({"t": "list", "v": members(&l.to_vec())?}),
-        IValue::Tuple(t) => write_tuple(t, members(t.items())?),
-        IValue::Dict(d) => {
-            let pair = |(i, (k, v)): (usize, (IValue, IValue))| {
-                let key = write_at(&k, depth + 1).map_err(|e| e.within(|| format!(".key({i})")))?;
-                let value = write_at(&v, depth + 1).map_err(|e| e.within(|| format!(".value({i})")))?;
-                Ok(json!([key, value]))
-            };
-            let pairs: Result<Vec<Value>, JsonError> = d.to_vec().into_iter().enumerate().map(pair).collect();
-            json!({"t": "dict", "v": pairs?})
-        }
-        IValue::Device(d) => json!({"t": "device", "v": d.to_string()}),
-        IValue::Object(o) => json!({"t": "object", "class": o.class().to_string()}),
-        IValue::Enum(e) => write_enum(e, depth)?,
-        IValue::Future(f) => match f.result() {
-            Some(Ok(v)) => json!({"t": "future", "v": write_at(&v, depth + 1)?}),
-            Some(Err(e)) => json!({"t": "future", "error": e.to_string()}),
-            None => json!({"t": "future"}),
-        },
-        IValue::Generator(_) | IValue::Function(_) | IValue::Host(_) | IValue::Uninitialized => {
-            return Err(JsonError::unsupported(format!("a value of kind {} as JSON", value.tag())));
-        }
-    })
-}
-
-fn write_tuple(tuple: &Tuple, members: Vec<Value>) -> Value {
-    let named = tuple.named_type().and_then(|ty| ty.as_tuple()).and_then(|tuple| tuple.named.as_deref());
-    match named {
-        Some(named) => {
-            let fields: Vec<&str> = named.fields.iter().map(|f| f.name.as_str()).collect();
-            match named.name.as_str() {
-                "" => json!({"t": "tuple", "fields": fields, "v": members}),
-                class => json!({"t": "tuple", "fields": fields, "class": class, "v": members}),
-            }
-        }
-        None => json!({"t": "tuple", "v": members}),
-    }
-}
-
-fn write_enum(e: &EnumValue, depth: usize) -> Result<Value, JsonError> {
-    let class = e.ty().to_string();
-    Ok(json!({"t": "enum", "class": class, "name": e.name().as_str(), "v": write_at(e.value(), depth + 1)?}))
-}
-
-fn write_tensor(tensor: &Tensor) -> Result<Value, JsonError> {
-    let mut object = Map::new();
-    object.insert("t".into(), json!("tensor"));
-    object.insert("dtype".into(), json!(tensor.dtype().name()));
-    object.insert("shape".into(), json!(tensor.sizes()));
-    if !tensor.is_contiguous() {
-        object.insert("strides".into(), json!(tensor.strides()));
-    }
-    if tensor.requires_grad() {
-        object.insert("rg".into(), json!(true));
-    }
-    if tensor.numel() > MAX_DATA {
-        object.insert("b64".into(), json!(BASE64.encode(tensor.to_bytes()?)));
-        return Ok(Value::Object(object));
-    }
-    let narrow = matches!(tensor.dtype(), DType::F32 | DType::C64);
-    let number = |x: f64| match x {
-        x if !x.is_finite() => json!(float_text(x)),
-        // The shortest text that identifies the f32.
-        x if narrow => format!("{:?}", x as f32).parse::<f64>().map_or_else(|_| json!(x), |x| json!(x)),
-        x => json!(x),
-    };
-    let mut data = Vec::new();
-    for scalar in tensor.to_scalars()? {
-        match scalar {
-            Scalar::Bool(b) => data.push(json!(b)),
-            Scalar::Int(n) => data.push(json!(n)),
-            Scalar::Float(x) => data.push(number(x)),
-            Scalar::Complex(z) => data.extend([number(z.re), number(z.im)]),
-        }
-    }
-    object.insert("data".into(), Value::Array(data));
-    Ok(Value::Object(object))
-}
-
 /// Returns the shortest text that reads back as the same f64; `nan`, `inf` and `-inf` for values without digits.
 #[must_use]
 pub fn float_text(x: f64) -> String {
@@ -626,7 +531,7 @@ mod tests {
 
     #[test]
     fn large_tensors_are_bytes() {
-        let tensor = Tensor::arange(Scalar::Int(0), Scalar::Int(100), Scalar::Int(1), DType::F64).unwrap();
+        let tensor = Tensor::arange(0i64.into(), 100i64.into(), 1i64.into(), DType::F64).unwrap();
         let json = write(&tensor.clone().into()).unwrap();
         assert!(json.get("b64").is_some());
         let back = read(&json).unwrap();

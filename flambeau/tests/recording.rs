@@ -452,6 +452,9 @@ const OPERATORS: &str = "
 def matrix_transposed(x):
     return x.mT * 2
 
+def stacked(x, y):
+    return torch.stack([x, y], 0)
+
 def masked(x, weight: bool):
     none: Optional[Tensor] = None
     return torch.native_batch_norm_backward(x, x, none, none, none, none, none, True, 1.5, [False, weight, False])
@@ -562,5 +565,21 @@ fn norms_of_weights_are_constants() {
         for (found, want) in found.concat().iter().zip([0.256, -0.192, 0.6]) {
             assert!((found - want).abs() < 1e-12, "{found} instead of {want}");
         }
+    }
+}
+
+/// Gradients of the elements of a list have their elements' dtypes.
+#[test]
+fn gradients_of_lists_have_the_dtypes_of_the_elements() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("stacked").unwrap();
+        let args = [DType::F64, DType::BF16].map(|dtype| Tensor::full(&[2], 0.5.into(), dtype).unwrap());
+        args.iter().for_each(|t| t.set_requires_grad(true));
+        let result = tensor(&entry.call(&args.clone().map(IValue::Tensor), &[]).unwrap());
+        let seed = Tensor::full(&[2, 2], 1.0.into(), DType::F64).unwrap();
+        let found = session.gradients(&[(result, seed)], &args, &mut Host::quiet()).unwrap();
+        let dtypes: Vec<DType> = found.iter().map(|t| t.as_ref().unwrap().dtype()).collect();
+        assert_eq!(dtypes, [DType::F64, DType::BF16], "graphs after {calls} calls");
     }
 }

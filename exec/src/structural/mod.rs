@@ -18,7 +18,7 @@ use crate::error::{Fault, KernelError};
 use crate::kernel::{CallOrigin, KernelCx, KernelResult};
 use flambeau_ir::attr::names;
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::value::{Future, IValue, PrintStyle, Task, print_value};
+use flambeau_ir::value::{Future, IValue, MAX_TEXT, PrintStyle, Task, print_value};
 use flambeau_ir::{Graph, NodeId, Prim, Type};
 
 /// Whether a structural operator runs blocks or subgraphs, calls a function, or ends a frame. Evaluators implement
@@ -189,10 +189,17 @@ fn print(cx: &mut KernelCx<'_>) -> KernelResult {
             out.clear();
             continue;
         }
-        let mut tensor =
-            |out: &mut dyn std::fmt::Write, t: &flambeau_tensor::Tensor| host.tensor_text(out, t);
+        let mut tensor_failed = false;
+        let mut tensor = |out: &mut dyn std::fmt::Write, t: &flambeau_tensor::Tensor| {
+            let written = host.tensor_text(out, t);
+            tensor_failed |= written.is_err();
+            written
+        };
         let written = print_value(&mut out, value, PrintStyle::Str, &mut tensor);
-        written.map_err(|_| KernelError::input("a tensor cannot be printed"))?;
+        written.map_err(|_| match tensor_failed {
+            true => KernelError::input("a tensor cannot be printed"),
+            false => KernelError::limit(format!("the text of a value has more than {MAX_TEXT} bytes")),
+        })?;
     }
     out.push('\n');
     host.print(out.as_bytes())

@@ -28,7 +28,7 @@ pub use dict::{Dict, DictMap};
 pub use future::{Future, FutureError, FutureResult, Task};
 pub use host::{Generator, HostObject, HostValue};
 pub use list::{List, ListItems};
-pub use print::{PartPrinter, PrintStyle, TensorPrinter, print_value, print_value_with};
+pub use print::{MAX_TEXT, PartPrinter, PrintStyle, TensorPrinter, print_value, print_value_with};
 pub use text::{Str, quote, write_complex, write_float, write_float_exact};
 pub use walk::CopyMemo;
 

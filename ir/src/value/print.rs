@@ -1,7 +1,8 @@
 //! Text of values: the output of `str()` and `print`, and the exact form in IR attributes.
 //!
 //! Values are printed from left to right with an explicit stack of pieces. A container that occurs within itself is
-//! printed as dots.
+//! printed as dots. A container that occurs several times is printed each time, so the text may be exponentially larger
+//! than the value: it has at most [`MAX_TEXT`] bytes.
 
 use std::fmt::{self, Write};
 
@@ -22,6 +23,9 @@ pub enum PrintStyle {
     Exact,
 }
 
+/// Maximum number of bytes of the text of a value.
+pub const MAX_TEXT: usize = 1 << 26;
+
 /// Writes a tensor that occurs in the value.
 pub type TensorPrinter<'a> = &'a mut dyn FnMut(&mut dyn Write, &Tensor) -> fmt::Result;
 
@@ -38,7 +42,7 @@ enum Piece {
 /// Writes a value with `tensor` for the tensors in it.
 ///
 /// # Errors
-/// Returns the errors of `out`.
+/// Returns the errors of `out`, and an error if the text would have more than [`MAX_TEXT`] bytes.
 pub fn print_value(
     out: &mut dyn Write,
     value: &IValue,
@@ -55,14 +59,25 @@ pub fn print_value(
 /// return false.
 ///
 /// # Errors
-/// Returns the errors of `out`.
-#[expect(clippy::missing_panics_doc, reason = "containers have an identity")]
+/// Returns the errors of `out` and of `own`, and an error if the text would have more than [`MAX_TEXT`] bytes.
 pub fn print_value_with(
     out: &mut dyn Write,
     value: &IValue,
     style: PrintStyle,
     own: PartPrinter<'_>,
 ) -> fmt::Result {
+    print_within(out, value, style, own, MAX_TEXT)
+}
+
+/// Writes a value in at most `limit` bytes.
+fn print_within(
+    out: &mut dyn Write,
+    value: &IValue,
+    style: PrintStyle,
+    own: PartPrinter<'_>,
+    limit: usize,
+) -> fmt::Result {
+    let out = &mut Bounded { out, left: limit };
     let mut open: HashSet<usize, FxBuildHasher> = HashSet::default();
     let mut pieces = vec![Piece::Value(value.clone())];
     while let Some(piece) = pieces.pop() {
@@ -91,6 +106,19 @@ pub fn print_value_with(
         }
     }
     Ok(())
+}
+
+/// A writer of at most `left` more bytes.
+struct Bounded<'a> {
+    out: &'a mut dyn Write,
+    left: usize,
+}
+
+impl Write for Bounded<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.left = self.left.checked_sub(text.len()).ok_or(fmt::Error)?;
+        self.out.write_str(text)
+    }
 }
 
 /// Returns the pieces of a container; `None` for other values.
@@ -204,16 +232,56 @@ fn short_tensor(out: &mut dyn Write, t: &Tensor) -> fmt::Result {
     write!(out, "{t:?}")
 }
 
-/// Writes the text of `str()`.
-impl fmt::Display for IValue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print_value(f, self, PrintStyle::Str, &mut whole_tensor)
+/// Writes a value to a formatter. The formatting functions of the standard library panic if there is an error that is
+/// not the formatter's, so a text that is too long ends in dots instead.
+fn write_formatted(
+    f: &mut fmt::Formatter<'_>,
+    value: &IValue,
+    style: PrintStyle,
+    tensor: TensorPrinter<'_>,
+) -> fmt::Result {
+    let mut failed = false;
+    let mut out = Watched { out: &mut *f, failed: &mut failed };
+    match print_value(&mut out, value, style, tensor) {
+        Err(_) if !failed => f.write_str("..."),
+        result => result,
     }
 }
 
+/// A writer that remembers whether an error is its own.
+struct Watched<'a, 'f> {
+    out: &'a mut fmt::Formatter<'f>,
+    failed: &'a mut bool,
+}
+
+impl Write for Watched<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let result = self.out.write_str(text);
+        *self.failed |= result.is_err();
+        result
+    }
+}
+
+impl IValue {
+    /// Returns the text of `str()`; `None` if it would have more than [`MAX_TEXT`] bytes.
+    pub fn str_text(&self) -> Option<String> {
+        let mut text = String::new();
+        print_value(&mut text, self, PrintStyle::Str, &mut whole_tensor).ok()?;
+        Some(text)
+    }
+}
+
+/// Writes the text of `str()`. Dots take the place of what exceeds [`MAX_TEXT`] bytes.
+impl fmt::Display for IValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_formatted(f, self, PrintStyle::Str, &mut whole_tensor)
+    }
+}
+
+/// Writes the exact form. Dots take the place of what exceeds [`MAX_TEXT`] bytes.
 impl fmt::Debug for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        print_value(f, self, PrintStyle::Exact, &mut short_tensor)
+        write_formatted(f, self, PrintStyle::Exact, &mut short_tensor)
     }
 }
 
@@ -226,6 +294,20 @@ mod tests {
     fn tensors_print_within_containers() {
         let t = IValue::Tensor(Tensor::from_slice(&[1.5_f32, 2.0], &[2]).unwrap());
         assert_eq!(IValue::tuple(vec![t]).to_string(), "( 1.5000\n 2.0000\n[ CPUFloatType{2} ],)");
+    }
+
+    #[test]
+    fn texts_of_values_that_contain_a_value_many_times_are_bounded() {
+        let mut value = IValue::ints(vec![1]);
+        for _ in 0..60 {
+            value = IValue::tuple(vec![value.clone(), value]);
+        }
+        let mut text = String::new();
+        print_within(&mut text, &value, PrintStyle::Str, &mut |_, _| Ok(false), 1000).unwrap_err();
+        assert!(text.len() <= 1000);
+        let long = IValue::tuple(vec![IValue::str(&"a".repeat(MAX_TEXT))]);
+        assert_eq!(long.str_text(), None);
+        assert_eq!(long.to_string(), "(...");
     }
 
     #[test]

@@ -34,6 +34,9 @@ fn shape(sides: FftTypes) -> ResultShapes {
 fn low(cx: &KernelCx<'_>, sides: FftTypes) -> Computed {
     let (x, dims, normalization) = (cx.tensor(0)?, cx.ints(1)?, cx.int(2)?);
     let dtype = complex_dtype(x)?;
+    if sides == FftTypes::RealOut && !x.dtype().is_complex() {
+        return Err(KernelError::input("Expected self.is_complex() to be true, but got false."));
+    }
     let dims: Vec<i64> = dims.iter().map(|&d| existing(x, d).map(|d| d as i64)).collect::<Result<_, _>>()?;
     if dims.is_empty() {
         return match sides {

@@ -92,16 +92,14 @@ def tensorsolve_body(self: Tensor, other: Tensor, dims: Optional[List[int]]) -> 
         sizes.append(self.size(d))
     return torch.linalg.solve(self.reshape([n, n]), other.reshape([n])).reshape(sizes)
 
-def lstsq_body(self: Tensor, b: Tensor, driver: Optional[str]) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+def lstsq_gradient(grad: Tensor, self: Tensor, b: Tensor) -> Tuple[Tensor, Tensor]:
     vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and list(b.size()) == list(self.size())[:-1])
     right = b.unsqueeze(-1) if vector else b
-    x = torch.matmul(torch.linalg.pinv(self), right)
-    none = torch.zeros([0])
-    rest = none
-    if driver is not None and driver != "gelsy" and self.size(-2) > self.size(-1):
-        # PyTorch differentiates the solution only.
-        rest = (torch.matmul(self, x) - right).abs().square().sum([-2]).detach()
-    return x.squeeze(-1) if vector else x, rest, none, none
+    back = grad.unsqueeze(-1) if vector else grad
+    inverse = torch.linalg.pinv(self)
+    of_b = torch.matmul(adjoint_of(inverse), back)
+    of_self = pinv_gradient(torch.matmul(back, adjoint_of(right)), self, inverse)
+    return of_self, of_b.squeeze(-1) if vector else of_b
 
 def cholesky_gradient(grad: Tensor, result: Tensor, upper: bool) -> Tensor:
     L = adjoint_of(result) if upper else result
@@ -364,6 +362,8 @@ def cond_body(self: Tensor, p: Optional[float]) -> Tensor:
     order = 2.0 if p is None else p
     if abs(order) == 2.0:
         s = torch.linalg.svdvals(self)
+        if s.size(-1) == 0:
+            return s.sum([-1])
         if order > 0:
             return s.select(-1, 0) / s.select(-1, -1)
         return s.select(-1, -1) / s.select(-1, 0)

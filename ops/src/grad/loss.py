@@ -69,9 +69,9 @@ def cross_entropy_body(self: Tensor, target: Tensor, weight: Optional[Tensor], r
         weights = weight
     wide = weights if dim == 0 else channel_view(weights, self)
     if target.is_floating_point():
-        goal = target * (1 - label_smoothing) + label_smoothing / classes
+        goal = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
         losses = (logs * goal * wide).sum([dim]).neg()
-        return losses.sum() / (self.numel() // classes) if reduction == 1 else reduced_loss(losses, reduction)
+        return losses.sum() / losses.numel() if reduction == 1 else reduced_loss(losses, reduction)
     loss = torch.nll_loss_nd(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0.0:
         return loss
@@ -134,6 +134,10 @@ def cosine_losses(input1: Tensor, input2: Tensor, target: Tensor, margin: float)
     zeros = torch.zeros_like(cosine)
     same = torch.where(target == 1, 1 - cosine, zeros)
     return same + torch.where(target == -1, (cosine - margin).clamp_min(0.0), zeros)
+
+def common(x: Tensor, other: Tensor) -> Tensor:
+    # In the sizes and the dtype of an operator's result.
+    return x.to(torch.result_type(x, other)).expand(result_size(x, other))
 
 def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
     # Divides by the norm, at least `eps`, with the derivative of the norm.

@@ -158,4 +158,7 @@ def norm_but(v: Tensor, p: float, dim: int) -> Tensor:
     for d in range(v.dim()):
         if d != at:
             rest.append(d)
+    if len(rest) == 0:
+        # An empty list would mean all dimensions.
+        return torch.linalg.vector_norm(v.unsqueeze(-1), p, [-1])
     return torch.linalg.vector_norm(v, p, rest, True)

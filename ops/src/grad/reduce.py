@@ -276,6 +276,13 @@ def steps_along(x: Tensor, y: Tensor, dim: int) -> Tensor:
     n = max(x.size(dim) - 1, 0)
     return x.narrow(dim, min(1, x.size(dim)), n) - x.narrow(dim, 0, n)
 
+# The rank of `y` determines which dimension a negative number means, also of `x`.
+def wrapped(dim: int, y: Tensor) -> int:
+    return dim if dim >= 0 else dim + y.dim()
+
+def trapezoids(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    return areas(y, dim) * steps_along(x, y, dim)
+
 def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
     # The segments of all rows before the axis, as one row of segments. They need not cover the rows.
     counts = torch.zeros([0], dtype=torch.int64)

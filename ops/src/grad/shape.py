@@ -132,6 +132,14 @@ def as_strided_scatter_self(grad: Tensor, self: Tensor, size: List[int], stride:
 def slice_scatter_self(grad: Tensor, src: Tensor, dim: int, start: Optional[int], end: Optional[int], step: int) -> Tensor:
     return torch.slice_scatter(grad, torch.zeros_like(src), dim, start, end, step)
 
+def from_front(start: int, x: Tensor, dim: int) -> int:
+    return start if start >= 0 else start + x.size(dim)
+
+def powers_of(x: Tensor, columns: Optional[int]) -> Tensor:
+    n = x.size(0) if columns is None else columns
+    # `linalg_vander` has at least two columns.
+    return torch.linalg_vander(x, N=max(n, 2)).narrow(-1, 0, n)
+
 def vander_gradient(grad: Tensor, x: Tensor, n: int) -> Tensor:
     powers = torch.linalg_vander(x, N=n)
     slopes = grad.narrow(-1, 1, n - 1) * powers.narrow(-1, 0, n - 1).conj() * torch.arange(1, n, dtype=torch.float64).to(grad.dtype)

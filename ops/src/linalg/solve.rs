@@ -270,7 +270,10 @@ fn tensorinv(cx: &KernelCx<'_>) -> Computed {
     if ind <= 0 {
         return Err(KernelError::input("Expected a strictly positive integer for 'ind'"));
     }
-    let ind = (ind as usize).min(x.rank());
+    let ind = ind as usize;
+    if ind > x.rank() {
+        return Err(KernelError::input(format!("ArrayRef: invalid slice, N = {ind}; size = {}", x.rank())));
+    }
     let (first, last) = x.sizes().split_at(ind);
     let (m, n): (i64, i64) = (first.iter().product(), last.iter().product());
     if m != n {

@@ -334,6 +334,7 @@ fn ranked([a, b, t]: [&Layout; 3]) -> Result<Layout, KernelError> {
 fn margin_ranking_loss(cx: &KernelCx<'_>) -> Computed {
     let (first, second, target, margin) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?, cx.float(3)?);
     no_bools(target.dtype(), target.dtype())?;
+    no_bools(first.dtype(), second.dtype())?;
     // For integers the sign is negated before the product, and wraps.
     let whole = target.dtype().is_integral(false);
     let sign = match whole {

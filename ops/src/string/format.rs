@@ -4,14 +4,19 @@ use super::number::{fixed, scientific};
 use super::{draw, return_bytes};
 use crate::per_type::{Elem, OverloadRow, check_bytes_fit, row};
 use flambeau_exec::{FastPath, KernelCx, KernelError, KernelResult};
-use flambeau_ir::value::{IValue, Str};
+use flambeau_ir::value::{IValue, MAX_TEXT, Str};
 
 /// Appends a value as `str()` formats it. A string keeps its bytes.
-fn append(out: &mut Vec<u8>, value: &IValue) {
+fn append(out: &mut Vec<u8>, value: &IValue) -> KernelResult {
     match value {
         IValue::Str(s) => out.extend_from_slice(s.as_bytes()),
-        other => out.extend_from_slice(other.to_string().as_bytes()),
+        other => {
+            let too_long =
+                || KernelError::limit(format!("the text of a value has more than {MAX_TEXT} bytes"));
+            out.extend_from_slice(other.str_text().ok_or_else(too_long)?.as_bytes());
+        }
     }
+    Ok(())
 }
 
 fn to_str(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -21,7 +26,7 @@ fn to_str(cx: &mut KernelCx<'_>) -> KernelResult {
         return Ok(());
     }
     let mut out = Vec::new();
-    append(&mut out, cx.arg(0)?);
+    append(&mut out, cx.arg(0)?)?;
     return_bytes(cx, out)
 }
 
@@ -36,7 +41,7 @@ fn format(cx: &mut KernelCx<'_>) -> KernelResult {
         if next >= cx.n_args() {
             return Err(KernelError::input(format!("Too few arguments for format string: {pattern}")));
         }
-        append(&mut out, cx.arg(next)?);
+        append(&mut out, cx.arg(next)?)?;
         check_bytes_fit(out.len())?;
         next += 1;
         rest = &rest[at + 2..];
@@ -103,15 +108,11 @@ fn append_as(out: &mut Vec<u8>, specifier: u8, arg: &IValue) -> KernelResult {
                 return Ok(());
             }
             IValue::Str(s) if s.len() == 1 => {
-                append(out, arg);
-                return Ok(());
+                return append(out, arg);
             }
             _ => return Err(wrong("an int or char")),
         },
-        b's' => {
-            append(out, arg);
-            return Ok(());
-        }
+        b's' => return append(out, arg),
         _ => {
             return Err(KernelError::input(format!(
                 "The specifier %{shown} is not supported in TorchScript format strings"

@@ -33,6 +33,7 @@ impl Activity {
                 propagation.visit(used)?;
             }
         }
+        propagation.check_lists()?;
         Ok(propagation.finish())
     }
 
@@ -64,6 +65,22 @@ impl Activity {
         self.derivatives.get(&node)
     }
 
+    /// Returns the active operands of a node that give its results a history: those that a formula of the operator is for.
+    pub(super) fn history_operands<'a>(
+        &'a self,
+        graph: &'a Graph,
+        node: NodeId,
+    ) -> impl Iterator<Item = ValueId> + 'a {
+        let operands = graph.operands(node).enumerate().filter(|(_, v)| self.is_active(*v));
+        let gives = move |index: usize| match self.derivative(node) {
+            Some(OpDerivative::Formulas(formulas)) => {
+                !formulas.iter().any(|f| f.graph.is_none() && f.args.contains(&index))
+            }
+            _ => true,
+        };
+        operands.filter(move |(i, _)| gives(*i)).map(|(_, value)| value)
+    }
+
     /// Finds the active values that are not certain: starting where a block output or an initial value is inactive.
     fn find_uncertain(&mut self, graph: &Graph) {
         let mut open: Vec<ValueId> = Vec::new();
@@ -83,7 +100,7 @@ impl Activity {
                 match merge_targets(graph, used) {
                     Some(merged) => open.extend(merged.into_iter().filter(|v| self.is_active(*v))),
                     None => {
-                        let certain = graph.operands(used.user).any(|v| self.is_certain(v));
+                        let certain = self.history_operands(graph, used.user).any(|v| self.is_certain(v));
                         if !certain && graph.block_count(used.user) == 0 {
                             open.extend(graph.results(used.user).filter(|v| self.is_active(*v)));
                         }
@@ -289,6 +306,27 @@ impl<'a> Propagation<'a> {
                 self.found.derivatives.insert(node, OpDerivative::Formulas(formulas));
                 Ok(())
             }
+        }
+    }
+
+    /// Checks that all elements of a list are active where an operator maps it to another list, element by element.
+    fn check_lists(&self) -> Result<(), NotDifferentiable> {
+        let graph = self.graph;
+        let is_list = |v: &ValueId| graph.ty(*v).list_elem().is_some_and(Type::is_tensor);
+        let is_partly_active = |node: &NodeId| {
+            let Some(list) = graph.operands(*node).find(is_list) else { return false };
+            let made = graph.def(list);
+            let is_active = |v: ValueId| self.found.active.contains(&v);
+            graph.results(*node).any(|v| is_list(&v))
+                && !(graph.is_prim(made, Prim::ListConstruct) && graph.operands(made).all(is_active))
+        };
+        let mapping = self.found.derivatives.keys().filter(|n| is_partly_active(n));
+        match mapping.min() {
+            Some(node) => {
+                let what = "maps a list of tensors to a list, and not all of them require gradients";
+                Err(NotDifferentiable::at(graph, *node, what))
+            }
+            None => Ok(()),
         }
     }
 

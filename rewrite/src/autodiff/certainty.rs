@@ -122,9 +122,9 @@ impl<'e, 'g> Certainty<'e, 'g> {
 
     /// The condition of an operator's result: one of its active operands depends on a given value.
     fn of_operands(&mut self, node: NodeId, depth: usize) -> Result<ValueId, NotDifferentiable> {
-        let operands: Vec<ValueId> = self.editor.graph().operands(node).collect();
+        let operands: Vec<ValueId> = self.activity.history_operands(self.editor.graph(), node).collect();
         let mut found: Option<ValueId> = None;
-        for operand in operands.into_iter().filter(|v| self.activity.is_active(*v)) {
+        for operand in operands {
             let condition = self.of(operand, depth + 1)?;
             found = Some(match found {
                 Some(other) => {

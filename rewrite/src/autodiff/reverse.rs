@@ -444,10 +444,20 @@ impl<'a> Reverse<'a> {
             if !g.is_prim(list, Prim::ListConstruct) {
                 return Err(NotDifferentiable::at(g, node, "a list is not made in the graph"));
             }
-            let types = vec![Type::TENSOR; g.operand_count(list)];
+            let elements: Vec<ValueId> = g.operands(list).collect();
+            let types = vec![Type::TENSOR; elements.len()];
             let unpacked = self.editor.node(Prim::ListUnpack, &[grad], &types);
-            let grads = self.editor.graph().results(unpacked).map(Some).collect();
-            return self.add_elements(operand, grads);
+            let grads: Vec<ValueId> = self.editor.graph().results(unpacked).collect();
+            // The elements may have different dtypes.
+            let fitted = elements.into_iter().zip(grads).map(|(element, grad)| {
+                if !self.activity.is_active(element) {
+                    return Ok(None);
+                }
+                let like = self.defined(element);
+                self.help(Helper::Fit, &[grad, like]).map(Some)
+            });
+            let fitted = fitted.collect::<Result<_, NotDifferentiable>>()?;
+            return self.add_elements(operand, fitted);
         }
         Err(NotDifferentiable::at(g, node, format!("a gradient has type {ty}")))
     }
