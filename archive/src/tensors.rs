@@ -208,7 +208,9 @@ impl TensorDescription {
                 };
                 if !names(function, &Global::RebuildTensor) || !names(class, &Global::TensorClass) {
                     let message = "a tensor with attributes is of another class than those of PyTorch";
-                    return Err(ArchiveError::new(ArchiveCode::TensorKind, message).at(pickle.offset(function)));
+                    return Err(
+                        ArchiveError::new(ArchiveCode::TensorKind, message).at(pickle.offset(function))
+                    );
                 }
                 Self::of_args(pickle, inner, limits)
             }

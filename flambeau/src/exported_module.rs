@@ -320,16 +320,20 @@ pub(crate) fn type_of(spec: &TreeSpec, leaf: &mut impl FnMut() -> Type) -> Resul
 fn element(types: &[Type]) -> Result<Type, Error> {
     match types {
         [] => Ok(Type::TENSOR),
-        types => Some(Type::union(types)).filter(|ty| *ty != Type::OVERFLOW).ok_or_else(|| {
-            unsupported(format!("a list or dictionary of values of {} types", types.len()))
-        }),
+        types => Some(Type::union(types))
+            .filter(|ty| *ty != Type::OVERFLOW)
+            .ok_or_else(|| unsupported(format!("a list or dictionary of values of {} types", types.len()))),
     }
 }
 
 fn key_type(keys: &[Key]) -> Result<Type, Error> {
     let mut types = keys.iter().map(|key| key.value().type_of());
     let first = types.next().unwrap_or(Type::STR);
-    if types.all(|ty| ty == first) { Ok(first) } else { Err(unsupported("a dictionary with keys of several types".to_owned())) }
+    if types.all(|ty| ty == first) {
+        Ok(first)
+    } else {
+        Err(unsupported("a dictionary with keys of several types".to_owned()))
+    }
 }
 
 /// Returns the named tuple for a tuple with field names or a dataclass, whose elements have these types. TorchScript has no

@@ -28,8 +28,9 @@ pub(crate) fn replace_bools(graph: &mut Graph, metadata: &Metadata) -> Result<()
     let nodes: Vec<NodeId> = graph.nodes_deep().collect();
     for node in nodes {
         let Some(op) = graph.op(node).row() else { continue };
-        let bools: Vec<usize> =
-            (0..graph.operand_count(node)).filter(|&i| bool_of(graph, graph.operand(node, i)).is_some()).collect();
+        let bools: Vec<usize> = (0..graph.operand_count(node))
+            .filter(|&i| bool_of(graph, graph.operand(node, i)).is_some())
+            .collect();
         if bools.is_empty() {
             continue;
         }
@@ -96,10 +97,11 @@ impl Call<'_> {
 
     /// Returns true for the schema of the operator with tensors in place of the bools.
     fn takes_tensors(&self, other: &FunctionSchema) -> bool {
-        let same_parameters = self.schema.args.iter().zip(&other.args).enumerate().all(|(i, (own, other))| {
-            let wanted = if self.bools.contains(&i) { Type::TENSOR } else { own.ty.unwrap_optional() };
-            own.name == other.name && other.ty.unwrap_optional() == wanted
-        });
+        let same_parameters =
+            self.schema.args.iter().zip(&other.args).enumerate().all(|(i, (own, other))| {
+                let wanted = if self.bools.contains(&i) { Type::TENSOR } else { own.ty.unwrap_optional() };
+                own.name == other.name && other.ty.unwrap_optional() == wanted
+            });
         self.schema.args.len() == other.args.len() && same_parameters
     }
 
@@ -118,8 +120,7 @@ impl Call<'_> {
             .collect();
         stated.iter().enumerate().all(|(index, stated)| {
             let mut cx = ShapeCx::new(Some(registry.schema(op)), facts.iter().cloned(), &mut symbols);
-            let fact =
-                infer(registry.facet::<ResultShapes>(op), registry.facet::<Dtype>(op), index, &mut cx);
+            let fact = infer(registry.facet::<ResultShapes>(op), registry.facet::<Dtype>(op), index, &mut cx);
             stated.is_some() && fact.as_tensor().and_then(|tensor| tensor.dtype) == *stated
         })
     }
@@ -154,28 +155,20 @@ impl Replacement {
     fn apply(&self, graph: &mut Graph, node: NodeId, bools: &[usize]) -> Result<(), Error> {
         for &position in bools {
             let Some(source) = bool_of(graph, graph.operand(node, position)) else { continue };
-            // Each operand has a cast of its own. Only a bool that is no constant keeps it, as the node that converts the bool:
-            // nodes of the program state their modules, and constants need none.
+            // Each operand has a cast of its own, which becomes the conversion: nodes of the program state their modules. A constant
+            // tensor would not do, because PyTorch 2.6 makes a bool of it again when it optimizes sums and products.
             let cast = graph.def(graph.operand(node, position));
             let known = graph.constant(source).and_then(|value| value.as_bool());
             let mut edit = graph.edit();
             edit.at(At::before(cast));
-            let constant = match (self, known) {
-                (Replacement::Integers(_), Some(known)) => IValue::Int(i64::from(known)),
-                (Replacement::Tensors(_), Some(known)) => IValue::Tensor(zero_dim(known)?),
-                (Replacement::Integers(_), None) => {
-                    convert(&mut edit, cast, "aten::Int.bool", Type::INT)?;
-                    continue;
+            match (self, known) {
+                (Replacement::Integers(_), Some(known)) => {
+                    let value = edit.constant(IValue::Int(i64::from(known)));
+                    edit.set_operand(node, position, value);
+                    edit.erase(cast);
                 }
-                (Replacement::Tensors(_), None) => {
-                    convert(&mut edit, cast, "aten::tensor.bool", Type::TENSOR)?;
-                    continue;
-                }
-            };
-            let value = edit.constant(constant);
-            edit.set_operand(node, position, value);
-            if edit.graph().result_count(cast) == 1 && edit.graph().use_count(edit.graph().result(cast, 0)) == 0 {
-                edit.erase(cast);
+                (Replacement::Integers(_), None) => convert(&mut edit, cast, "aten::Int.bool", Type::INT)?,
+                (Replacement::Tensors(_), _) => convert(&mut edit, cast, "aten::tensor.bool", Type::TENSOR)?,
             }
         }
         let mut edit = graph.edit();
