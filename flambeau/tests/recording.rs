@@ -452,6 +452,19 @@ const OPERATORS: &str = "
 def matrix_transposed(x):
     return x.mT * 2
 
+def masked(x, weight: bool):
+    none: Optional[Tensor] = None
+    return torch.native_batch_norm_backward(x, x, none, none, none, none, none, True, 1.5, [False, weight, False])
+
+def weight_norm(v, g):
+    return torch._weight_norm_interface(v, g, 0)
+
+def converted(x, dtype: int):
+    return torch.special.erfc(x.to(dtype))
+
+def reduced(x, dtype: int):
+    return torch.special.erfc(torch._autocast_to_reduced_precision(x, True, True, dtype, dtype))
+
 def layer_norm_backward(grad, input, mean, rstd, weight, bias):
     return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
 ";
@@ -488,6 +501,66 @@ fn results_of_composite_operators_require_gradients_together() {
             let IValue::Tuple(results) = &results else { panic!("three tensors") };
             let flags: Vec<bool> = results.items().iter().map(|v| tensor(v).requires_grad()).collect();
             assert_eq!(flags, [true; 3], "argument {requires}, graphs after {calls} calls");
+        }
+    }
+}
+
+/// The result of a conversion to integers requires no gradient, whichever argument states the dtype.
+#[test]
+fn conversions_to_a_dtype_of_integers_end_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let program = session.compile_source(OPERATORS, "operators.py").unwrap();
+        for name in ["converted", "reduced"] {
+            let entry = program.entry(name).unwrap();
+            for (dtype, requires) in [(DType::U8, false), (DType::F16, true), (DType::U8, false)] {
+                let dtype = IValue::Int(dtype.scalar_type());
+                let x = Tensor::full(&[1], 0.5.into(), DType::F32).unwrap();
+                x.set_requires_grad(true);
+                let result = entry.call(&[IValue::Tensor(x), dtype], &[]).unwrap();
+                assert_eq!(tensor(&result).requires_grad(), requires, "{name}, graphs after {calls} calls");
+            }
+        }
+    }
+}
+
+/// A result that `output_mask` leaves out is no tensor, also in differentiated graphs.
+#[test]
+fn results_that_a_mask_leaves_out_are_no_tensors() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("masked").unwrap();
+        for weight in [true, false] {
+            let x = Tensor::full(&[3, 2], 0.5.into(), DType::F32).unwrap();
+            x.set_requires_grad(true);
+            let results = entry.call(&[IValue::Tensor(x), IValue::Bool(weight)], &[]).unwrap();
+            let IValue::Tuple(results) = &results else { panic!("three results") };
+            let found: Vec<bool> = results.items().iter().map(IValue::is_tensor).collect();
+            assert_eq!(found, [false, weight, false], "graphs after {calls} calls");
+        }
+    }
+}
+
+/// The norms that `_weight_norm_interface` returns have no gradient, as in PyTorch.
+#[test]
+fn norms_of_weights_are_constants() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("weight_norm").unwrap();
+        let v = Tensor::from_slice(&[3.0, 4.0], &[1, 2]).unwrap();
+        let g = Tensor::from_slice(&[2.0], &[1, 1]).unwrap();
+        v.set_requires_grad(true);
+        g.set_requires_grad(true);
+        let results = entry.call(&[IValue::Tensor(v.clone()), IValue::Tensor(g.clone())], &[]).unwrap();
+        let IValue::Tuple(results) = &results else { panic!("two results") };
+        let (weight, norms) = (tensor(&results.items()[0]), tensor(&results.items()[1]));
+        assert!(weight.requires_grad() && !norms.requires_grad(), "graphs after {calls} calls");
+        let seed = Tensor::from_slice(&[1.0, 0.0], &[1, 2]).unwrap();
+        let found = session.gradients(&[(weight, seed)], &[v, g], &mut Host::quiet()).unwrap();
+        let found: Vec<Vec<f64>> = found.iter().map(|t| values(t.as_ref().unwrap())).collect();
+        // 2 / 5 * (1 - 9 / 25), 2 / 5 * (0 - 12 / 25); 3 / 5.
+        for (found, want) in found.concat().iter().zip([0.256, -0.192, 0.6]) {
+            assert!((found - want).abs() < 1e-12, "{found} instead of {want}");
         }
     }
 }

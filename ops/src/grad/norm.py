@@ -143,6 +143,12 @@ def channel_dims(x: Tensor) -> List[int]:
 def channel_sum(x: Tensor) -> Tensor:
     return x.sum(channel_dims(x))
 
+def weight_norm_gradient(grad: Tensor, v: Tensor, g: Tensor, dim: int) -> Tuple[Tensor, Tensor]:
+    norms = norm_but(v, 2.0, dim)
+    unit = v / norms
+    of_g = (grad * unit).sum_to_size(norms.size())
+    return (grad - of_g * unit) * (g / norms), of_g
+
 def norm_but(v: Tensor, p: float, dim: int) -> Tensor:
     # Norms over all dimensions but one, or over all.
     if dim == -1:

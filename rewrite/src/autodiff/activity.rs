@@ -292,22 +292,25 @@ impl<'a> Propagation<'a> {
         }
     }
 
-    /// Returns the argument that states the dtype of a node's results, if their types do not have it.
-    fn stated_dtype(&self, node: NodeId) -> Option<ValueId> {
+    /// Returns the arguments that state the dtype of a node's results, if their types do not have it: `dtype`, or
+    /// one for each kind of device, as `cpu_dtype`.
+    fn stated_dtypes(&self, node: NodeId) -> impl Iterator<Item = ValueId> {
         let graph = self.graph;
         let is_known = |v: ValueId| match graph.ty(v).kind() {
             TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
             _ => false,
         };
-        let args = &graph.registry().schema(graph.op(node).row()?).args;
-        let arg = args.iter().position(|arg| arg.name == "dtype")?;
-        graph.operands(node).nth(arg).filter(|_| !graph.results(node).all(is_known))
+        let row = graph.op(node).row().filter(|_| !graph.results(node).all(is_known));
+        let args = row.map_or(&[][..], |row| &graph.registry().schema(row).args);
+        let stating =
+            args.iter().zip(graph.operands(node)).filter(|(arg, _)| arg.name.as_str().ends_with("dtype"));
+        stating.map(|(_, value)| value)
     }
 
     /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
     /// the result has no gradient.
     fn has_dynamic_dtype(&self, node: NodeId) -> bool {
-        self.stated_dtype(node).is_some_and(|v| self.may_be_integral_dtype(v))
+        self.stated_dtypes(node).any(|v| self.may_be_integral_dtype(v))
     }
 
     /// Whether a value may be the number of an integer dtype. The dtype of another tensor is not: it is read for the sake of
@@ -349,8 +352,11 @@ impl<'a> Propagation<'a> {
 
     /// Whether the results of a node are integers or bools by the dtype that an argument states.
     fn has_integral_dtype(&self, node: NodeId) -> bool {
-        let number = self.stated_dtype(node).and_then(|v| self.graph.constant(v)).and_then(|n| n.as_int());
-        number.and_then(DType::from_scalar_type).is_some_and(|dtype| dtype.is_integral(true))
+        let number = |v: ValueId| self.graph.constant(v).and_then(|n| n.as_int());
+        let is_integral =
+            |v| number(v).and_then(DType::from_scalar_type).is_some_and(|dtype| dtype.is_integral(true));
+        let mut stated = self.stated_dtypes(node).peekable();
+        stated.peek().is_some() && stated.all(is_integral)
     }
 
     /// Activates a tuple that holds a returned dictionary.

@@ -6,7 +6,7 @@
 use super::activity::Activity;
 use super::reverse::{FormulaGraph, FormulaGraphs, OpDerivative, argument, inlined};
 use super::{Dependence, Named, NotDifferentiable};
-use flambeau_ir::{At, Graph, NodeId, ValueId};
+use flambeau_ir::{At, FunctionSchema, Graph, IValue, NodeId, Prim, ValueId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -110,6 +110,10 @@ pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<
         let OpDerivative::Body(body) = formulas.derivative(row)? else { continue };
         let Some(source) = &body.graph else { continue };
         let schema = registry.schema(row);
+        if let Some(result) = masked_result(graph, node, schema) {
+            let what = format!("its mask may leave out result {result}, which its body computes");
+            return Err(NotDifferentiable::at(graph, node, what));
+        }
         let operands: Vec<_> = graph.operands(node).collect();
         let results = graph.result_count(node);
         let mut editor = graph.edit();
@@ -128,4 +132,22 @@ pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<
         count += 1;
     }
     Ok(count)
+}
+
+/// Returns a result of a backward operator that is used and that the argument `output_mask` may leave out: the operator
+/// then has no tensor there.
+fn masked_result(graph: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<usize> {
+    let arg = schema.args.iter().position(|arg| arg.name.as_str() == "output_mask")?;
+    let mask = graph.operands(node).nth(arg)?;
+    let is_set = |value: Option<IValue>| value.and_then(|v| v.as_bool()).is_some_and(|set| set);
+    let is_computed = |result: usize| match graph.constant(mask).as_ref().and_then(IValue::as_list) {
+        Some(list) => is_set(list.read().get(result)),
+        None => {
+            let list = graph.def(mask);
+            graph.is_prim(list, Prim::ListConstruct)
+                && is_set(graph.operands(list).nth(result).and_then(|v| graph.constant(v)))
+        }
+    };
+    let used = graph.results(node).enumerate().filter(|(_, v)| graph.use_count(*v) > 0);
+    used.map(|(i, _)| i).find(|i| !is_computed(*i))
 }

@@ -1,7 +1,7 @@
 //! Weight normalization: norms of slices, and weights scaled to given norms.
 
 use crate::nn::{no_args, ranged};
-use crate::support::{Computed, op};
+use crate::support::{Computed, op, same_dtypes};
 use flambeau_analysis::shape::Dims;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelError, Sample};
@@ -74,7 +74,9 @@ pub(super) fn family() -> Vec<OpDef> {
             d.with(shape).with(Dtype::same_as(0)).with(pair())
         })
         .several(|cx| {
-            let (out, norms) = weight_norm(cx.tensor(0)?, cx.tensor(1)?, cx.int(2)?)?;
+            let (v, g) = (cx.tensor(0)?, cx.tensor(1)?);
+            same_dtypes(&[v, g])?;
+            let (out, norms) = weight_norm(v, g, cx.int(2)?)?;
             Ok(vec![out, norms])
         }),
     );
