@@ -89,8 +89,7 @@ fn tagged(pickle: &Pickle, id: PickleId) -> Option<PickleId> {
 }
 
 fn is_tensor(pickle: &Pickle, call: CallId) -> bool {
-    let function = pickle.global(pickle.call(call).function);
-    matches!(function, Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_))
+    pickle.global(pickle.call(call).function).rebuilds_tensor()
 }
 
 /// Returns the path of a step. Paths beyond a hundred links keep only their end and long names only their beginning, so

@@ -171,7 +171,8 @@ pub struct TensorDescription {
 }
 
 impl TensorDescription {
-    /// Returns the description in a call of [`Global::RebuildTensor`] or [`Global::RebuildParameter`].
+    /// Returns the description in a call of a function that rebuilds a tensor, such as [`Global::RebuildTensor`]. Attributes
+    /// that a tensor has in Python are not part of it.
     ///
     /// # Errors
     ///
@@ -195,6 +196,23 @@ impl TensorDescription {
                 }
                 let requires_grad = pickle.get(trained) == Value::Bool(true);
                 Ok(TensorDescription { requires_grad, ..Self::of_args(pickle, inner.args, limits)? })
+            }
+            Global::RebuildWithAttributes => {
+                let args = pickle.as_tuple(call.args).unwrap_or_default();
+                let &[function, class, inner, _attributes] = args else {
+                    return Err(arity(pickle, call.args, "a tensor with attributes", "four arguments"));
+                };
+                let names = |id: PickleId, global: &Global| match pickle.get(id) {
+                    Value::Global(named) => pickle.global(named) == global,
+                    _ => false,
+                };
+                if !names(function, &Global::RebuildTensor) || !names(class, &Global::TensorClass) {
+                    let message = "a tensor with attributes is of another class than those of PyTorch";
+                    return Err(
+                        ArchiveError::new(ArchiveCode::TensorKind, message).at(pickle.offset(function))
+                    );
+                }
+                Self::of_args(pickle, inner, limits)
             }
             Global::RebuildOther(name) => {
                 let message = format!("tensors made by {name} are not supported");

@@ -303,9 +303,7 @@ impl<'a, 'b, C: ClassLookup> ValueConverter<'a, 'b, C> {
         let recorded = pickle.call(call);
         let args = pickle.as_tuple(recorded.args).unwrap_or_default();
         match pickle.global(recorded.function) {
-            Global::RebuildTensor | Global::RebuildParameter | Global::RebuildOther(_) => {
-                self.tensor(call).map(Some)
-            }
+            function if function.rebuilds_tensor() => self.tensor(call).map(Some),
             Global::BuildIntList => self.tagged(id, args, Type::list(Type::INT), ty).map(|()| None),
             Global::BuildDoubleList => self.tagged(id, args, Type::list(Type::FLOAT), ty).map(|()| None),
             Global::BuildBoolList => self.tagged(id, args, Type::list(Type::BOOL), ty).map(|()| None),

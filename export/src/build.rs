@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use flambeau_ir::schema::FunctionSchema;
 
-use crate::expr::{ExprId, Exprs};
+use crate::expr::Exprs;
 use crate::fx::Namespace;
+use crate::info::symbols_of_metadata;
 use crate::model::{
     Argument, GraphModel, NamedArgument, NodeMetadata, NodeModel, Sym, SymBool, SymFloat, SymInt, TensorMeta,
 };
@@ -153,40 +154,7 @@ impl GraphBuilder {
     /// Returns the symbols that occur in the metadata of the graph and its subgraphs.
     #[must_use]
     pub fn symbols(&self, exprs: &Exprs) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        let mut add = |expr: ExprId| found.extend(exprs.symbols_of(expr).iter().map(ToString::to_string));
-        let mut open = vec![&self.graph];
-        while let Some(graph) = open.pop() {
-            for meta in graph.tensor_values.values() {
-                for size in meta.sizes.iter().chain(&meta.strides) {
-                    if let SymInt::Expr { expr, .. } = size {
-                        add(*expr);
-                    }
-                }
-            }
-            for value in graph.sym_int_values.values() {
-                if let SymInt::Expr { expr, .. } = value {
-                    add(*expr);
-                }
-            }
-            for value in graph.sym_float_values.values() {
-                if let SymFloat::Expr { expr, .. } = value {
-                    add(*expr);
-                }
-            }
-            for value in graph.sym_bool_values.values() {
-                if let SymBool::Expr { expr, .. } = value {
-                    add(*expr);
-                }
-            }
-            open.extend(graph.nodes.iter().flat_map(|node| &node.inputs).filter_map(
-                |input| match &input.arg {
-                    Argument::Graph { graph, .. } => Some(&**graph),
-                    _ => None,
-                },
-            ));
-        }
-        found
+        symbols_of_metadata(&self.graph, exprs)
     }
 }
 

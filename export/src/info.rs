@@ -1,9 +1,14 @@
 //! Summary of a program: its inputs, outputs and operators, for reports. Nothing is lowered or run.
 
-use flambeau_ir::{OpId, Registry};
+use std::collections::BTreeSet;
 
+use flambeau_ir::{OpId, Registry};
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
+
+use crate::expr::{ExprId, Exprs};
 use crate::fx::{Target, shown_name};
-use crate::model::{Argument, GraphModel, Map, ProgramModel};
+use crate::model::{Argument, GraphModel, Map, ProgramModel, SymBool, SymFloat, SymInt};
 use crate::print::{annotation_of, signature_rows};
 
 /// An input or output of a program.
@@ -69,6 +74,31 @@ pub fn node_count(program: &ProgramModel) -> usize {
     let mut count = 0;
     for_each_graph(&program.module.graph, &mut |graph| count += graph.nodes.len());
     count
+}
+
+/// Returns the symbols in the metadata of a graph and its subgraphs, without those that occur only in storage offsets, which
+/// PyTorch does not read.
+pub(crate) fn symbols_of_metadata(graph: &GraphModel, exprs: &Exprs) -> BTreeSet<String> {
+    let int = |int: &SymInt| match int {
+        SymInt::Expr { expr, .. } => Some(*expr),
+        SymInt::Int(_) => None,
+    };
+    let mut found: HashSet<ExprId, FxBuildHasher> = HashSet::default();
+    for_each_graph(graph, &mut |graph| {
+        for meta in graph.tensor_values.values() {
+            found.extend(meta.sizes.iter().chain(&meta.strides).filter_map(int));
+        }
+        found.extend(graph.sym_int_values.values().filter_map(int));
+        found.extend(graph.sym_float_values.values().filter_map(|float| match float {
+            SymFloat::Expr { expr, .. } => Some(*expr),
+            SymFloat::Float(_) => None,
+        }));
+        found.extend(graph.sym_bool_values.values().filter_map(|truth| match truth {
+            SymBool::Expr { expr, .. } => Some(*expr),
+            SymBool::Bool(_) => None,
+        }));
+    });
+    found.into_iter().flat_map(|expr| exprs.symbols_of(expr)).map(|symbol| symbol.to_string()).collect()
 }
 
 /// Calls `visit` for a graph and its subgraphs. The nesting is bounded by the reader.

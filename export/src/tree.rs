@@ -113,8 +113,21 @@ pub enum TreeView<'t> {
     List(&'t [TreeSpec]),
     /// A dictionary: keys and values.
     Dict(&'t [Key], &'t [TreeSpec]),
-    /// A tuple with field names, or a dataclass: its class and its elements.
-    Named(&'t str, &'t [TreeSpec]),
+    /// A tuple with field names, or a dataclass.
+    Named(NamedView<'t>),
+}
+
+/// A tuple with field names, or a dataclass, and its elements.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedView<'t> {
+    /// The class, as the file names it.
+    pub class: &'t str,
+    /// The fields of the elements, if the file states them.
+    pub fields: Option<&'t [String]>,
+    /// Further fields of a dataclass, whose values are `None`.
+    pub none: &'t [String],
+    /// The elements.
+    pub children: &'t [TreeSpec],
 }
 
 impl TreeSpec {
@@ -126,7 +139,10 @@ impl TreeSpec {
             Container::Tuple => TreeView::Tuple(&self.children),
             Container::List | Container::Deque => TreeView::List(&self.children),
             Container::Dict { keys, .. } => TreeView::Dict(keys, &self.children),
-            Container::Named { class, .. } => TreeView::Named(class, &self.children),
+            Container::Named { class, fields, none } => {
+                let (fields, children) = (fields.as_deref(), self.children.as_slice());
+                TreeView::Named(NamedView { class, fields, none, children })
+            }
         }
     }
 

@@ -105,7 +105,7 @@ impl<'p> Check<'p> {
         let module = &program.module;
         let functional = self.verifiers();
         self.ranges();
-        if let Err(error) = check(&module.graph, Some(&module.signature), self.operators.registry()) {
+        if let Err(error) = check(program, self.operators.registry()) {
             self.report(error.in_field("graph").in_field("graph_module"));
         }
         self.graph(&module.graph, functional, "graph_module.graph");

@@ -258,7 +258,7 @@ fn node_names(
     if has_all_names(&program.module.graph.nodes) {
         return Ok(names);
     }
-    let root = fx::build(&program.module.graph, Some(&program.module.signature), registry)?;
+    let root = fx::build(program, registry)?;
     let mut open: Vec<&FxGraph<'_>> = vec![&root];
     while let Some(graph) = open.pop() {
         open.extend(graph.subgraphs.values());

@@ -9,12 +9,14 @@
 use crate::error::Error;
 use crate::exported::{ExportedProgram, Input, Output};
 use crate::program::{Program, Root};
+use crate::scalar_operands::replace_bools;
 use flambeau_archive::UncompiledFunctions;
 use flambeau_export::model::InputSpec;
-use flambeau_export::tree::{TreeSpec, TreeView};
+use flambeau_export::tree::{Key, NamedView, TreeSpec, TreeView};
 use flambeau_ir::attr::names;
 use flambeau_ir::module::{Attribute, AttributeKind, Class, Function};
 use flambeau_ir::schema::Argument;
+use flambeau_ir::types::NamedField;
 use flambeau_ir::value::Object;
 use flambeau_ir::{
     At, Attr, CompilationUnit, Editor, Fault, FunctionSchema, Graph, IValue, InsertError, Prim, Symbol, Type,
@@ -53,8 +55,8 @@ impl ExportedProgram {
     /// Returns the program as a TorchScript module with the same tensors, which can be called, frozen and saved as `.pt`.
     ///
     /// # Errors
-    /// `E015` for structures of arguments and results that TorchScript does not have: named tuples and dataclasses,
-    /// lists and dictionaries of values of several types; and for names of tensors that cannot be those of attributes.
+    /// `E015` for names of tensors, fields and classes that TorchScript cannot have, for dictionaries with keys of several types,
+    /// and for operands that no schema of TorchScript accepts.
     pub fn to_module(&self) -> Result<Program, Error> {
         let mut unit = CompilationUnit::new();
         let mut modules = 0;
@@ -114,6 +116,7 @@ impl ExportedProgram {
     pub(crate) fn forward(&self, class: Type, unit: &CompilationUnit) -> Result<Flat, Error> {
         let parts = self.parts();
         let mut graph = Graph::clone(self.graph());
+        replace_bools(&mut graph, self.metadata())?;
         let root = graph.root();
         let old: Vec<ValueId> = graph.inputs().collect();
         let outputs: Vec<ValueId> = graph.outputs().collect();
@@ -121,7 +124,8 @@ impl ExportedProgram {
         graph.edit().set_name(receiver, "self");
         let mut schema = vec![Argument::new(Symbol::new("self"), class)];
         let mut leaves = Vec::new();
-        let mut types = parts.spec.leaf_types();
+        let leaf_types: Vec<Type> = parts.spec.leaf_types().map(|(ty, _)| ty).collect();
+        let mut types = leaf_types.iter().copied();
         let specs = parts.spec.args().iter().enumerate().map(|(i, spec)| {
             let name = parts.spec.arg_names().get(i).cloned();
             (name.filter(|n| is_name(n)).unwrap_or_else(|| format!("arg{i}")), spec)
@@ -130,13 +134,13 @@ impl ExportedProgram {
         // Arguments are unpacked in order at the start of the graph; the cursor stays behind the nodes inserted so far.
         let first = graph.next(graph.param(root)).unwrap_or(graph.ret(root));
         for (name, spec) in specs.chain(named) {
-            let ty = type_of(spec, &mut || types.next().map_or(Type::NONE, |(ty, _)| ty))?;
+            let ty = type_of(spec, &mut || types.next().unwrap_or(Type::NONE))?;
             let value = graph.edit().add_input(ty);
             graph.edit().set_name(value, name.as_str());
             schema.push(Argument::new(Symbol::new(&name), ty));
             let mut edit = graph.edit();
             edit.at(At::before(first));
-            unpack(&mut edit, spec, value, &mut leaves)?;
+            unpack(&mut edit, spec, value, &leaf_types, &mut leaves)?;
         }
         for ((_, constant), &leaf) in parts.spec.leaf_types().zip(&leaves) {
             if let Some(constant) = constant.filter(|value| !value.is_none()) {
@@ -306,40 +310,70 @@ pub(crate) fn type_of(spec: &TreeSpec, leaf: &mut impl FnMut() -> Type) -> Resul
     Ok(match spec.view() {
         TreeView::Leaf => leaf(),
         TreeView::Tuple(children) => Type::tuple(&all(children)?),
-        TreeView::List(children) => Type::list(one_type(&all(children)?, "a list")?),
-        TreeView::Dict(keys, children) => {
-            let keys: Vec<Type> = keys.iter().map(|key| key.value().type_of()).collect();
-            let key = if keys.is_empty() { Type::STR } else { one_type(&keys, "a dictionary")? };
-            Type::dict(key, one_type(&all(children)?, "a dictionary")?)
-        }
-        TreeView::Named(class, _) => {
-            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
-        }
+        TreeView::List(children) => Type::list(element(&all(children)?)?),
+        TreeView::Dict(keys, children) => Type::dict(key_type(keys)?, element(&all(children)?)?),
+        TreeView::Named(named) => named_type(named, &all(named.children)?)?,
     })
 }
 
-fn one_type(types: &[Type], what: &str) -> Result<Type, Error> {
-    let first = types.first().copied().unwrap_or(Type::TENSOR);
-    if types.iter().all(|ty| *ty == first) {
-        return Ok(first);
+/// Returns the type of the elements of a list or dictionary: a union if they have several types.
+fn element(types: &[Type]) -> Result<Type, Error> {
+    match types {
+        [] => Ok(Type::TENSOR),
+        types => Some(Type::union(types))
+            .filter(|ty| *ty != Type::OVERFLOW)
+            .ok_or_else(|| unsupported(format!("a list or dictionary of values of {} types", types.len()))),
     }
-    Err(unsupported(format!("{what} of values of several types")))
 }
 
-/// Inserts nodes that take a value apart, and appends its leaves.
+fn key_type(keys: &[Key]) -> Result<Type, Error> {
+    let mut types = keys.iter().map(|key| key.value().type_of());
+    let first = types.next().unwrap_or(Type::STR);
+    if types.all(|ty| ty == first) {
+        Ok(first)
+    } else {
+        Err(unsupported("a dictionary with keys of several types".to_owned()))
+    }
+}
+
+/// Returns the named tuple for a tuple with field names or a dataclass, whose elements have these types. TorchScript has no
+/// dataclasses; fields that are `None` follow the others, as in results of the program itself.
+fn named_type(named: NamedView<'_>, types: &[Type]) -> Result<Type, Error> {
+    let Some(fields) = named.fields else { return Ok(Type::tuple(types)) };
+    let words = fields.iter().chain(named.none).map(String::as_str).chain(named.class.split('.'));
+    if let Some(wrong) = words.into_iter().find(|word| !is_name(word)) {
+        let (class, wrong) = (named.class.escape_debug(), wrong.escape_debug());
+        return Err(unsupported(format!("the name `{wrong}` in the class `{class}`")));
+    }
+    let none = named.none.iter().map(|name| (name, Type::NONE));
+    let fields: Vec<(NamedField, Type)> = (fields.iter().zip(types.iter().copied()).chain(none))
+        .map(|(name, ty)| (NamedField { name: Symbol::new(name), default: None }, ty))
+        .collect();
+    Ok(Type::named_tuple(Symbol::new(&format!("__torch__.{}", named.class)), &fields))
+}
+
+/// Inserts nodes that take a value apart, and appends its leaves, whose types are those of `types` at their positions.
 pub(crate) fn unpack(
     edit: &mut Editor<'_>,
     spec: &TreeSpec,
     value: ValueId,
+    types: &[Type],
     leaves: &mut Vec<ValueId>,
 ) -> Result<(), Error> {
+    // An element of a union has the type of its place.
+    let narrowed = |edit: &mut Editor<'_>, child: &TreeSpec, item: ValueId, first: usize| {
+        let mut types = types.iter().skip(first).copied();
+        let ty = type_of(child, &mut || types.next().unwrap_or(Type::NONE))?;
+        let is_same = edit.graph().ty(item) == ty;
+        Ok::<ValueId, Error>(if is_same { item } else { edit.value(Prim::UncheckedCast, &[item], ty) })
+    };
     // The nesting of specs is bounded, and with it this recursion.
     match spec.view() {
         TreeView::Leaf => leaves.push(value),
-        TreeView::Tuple(children) => {
+        TreeView::Tuple(children) | TreeView::Named(NamedView { children, .. }) => {
             let items = edit.unpack_tuple(value);
             for (child, item) in children.iter().zip(items) {
-                unpack(edit, child, item, leaves)?;
+                unpack(edit, child, item, types, leaves)?;
             }
         }
         TreeView::List(children) => {
@@ -347,17 +381,16 @@ pub(crate) fn unpack(
             let node = edit.node(Prim::ListUnpack, &[value], &vec![elem; children.len()]);
             for (i, child) in children.iter().enumerate() {
                 let item = edit.graph().result(node, i);
-                unpack(edit, child, item, leaves)?;
+                let item = narrowed(edit, child, item, leaves.len())?;
+                unpack(edit, child, item, types, leaves)?;
             }
         }
         TreeView::Dict(keys, children) => {
             for (key, child) in keys.iter().zip(children) {
                 let item = edit.call("aten::__getitem__", &[value.into(), key.value().into()]);
-                unpack(edit, child, item.map_err(inserted)?, leaves)?;
+                let item = narrowed(edit, child, item.map_err(inserted)?, leaves.len())?;
+                unpack(edit, child, item, types, leaves)?;
             }
-        }
-        TreeView::Named(class, _) => {
-            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
         }
     }
     Ok(())
@@ -381,14 +414,12 @@ pub(crate) fn pack(
         }
         TreeView::List(children) => {
             let items = all(edit, children)?;
-            let elem = common(edit, &items, "a list")?;
+            let elem = element(&types_of(edit, &items))?;
             edit.value(Prim::ListConstruct, &items, Type::list(elem))
         }
         TreeView::Dict(keys, children) => {
             let items = all(edit, children)?;
-            let elem = common(edit, &items, "a dictionary")?;
-            let types: Vec<Type> = keys.iter().map(|key| key.value().type_of()).collect();
-            let key_type = if keys.is_empty() { Type::STR } else { one_type(&types, "a dictionary")? };
+            let (key_type, elem) = (key_type(keys)?, element(&types_of(edit, &items))?);
             let mut operands = Vec::with_capacity(2 * items.len());
             for (key, item) in keys.iter().zip(items) {
                 operands.push(edit.constant(key.value()));
@@ -396,15 +427,19 @@ pub(crate) fn pack(
             }
             edit.value(Prim::DictConstruct, &operands, Type::dict(key_type, elem))
         }
-        TreeView::Named(class, _) => {
-            return Err(unsupported(format!("the class `{}`", class.escape_debug())));
+        TreeView::Named(named) => {
+            let mut items = all(edit, named.children)?;
+            let ty = named_type(named, &types_of(edit, &items))?;
+            if named.fields.is_some() {
+                items.extend(named.none.iter().map(|_| edit.constant(IValue::None)));
+            }
+            edit.value(Prim::TupleConstruct, &items, ty)
         }
     })
 }
 
-fn common(edit: &Editor<'_>, items: &[ValueId], what: &str) -> Result<Type, Error> {
-    let types: Vec<Type> = items.iter().map(|&item| edit.graph().ty(item)).collect();
-    one_type(&types, what)
+fn types_of(edit: &Editor<'_>, items: &[ValueId]) -> Vec<Type> {
+    items.iter().map(|&item| edit.graph().ty(item)).collect()
 }
 
 /// Inserts nodes that raise an error unless a value is the constant.

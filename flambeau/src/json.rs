@@ -27,7 +27,7 @@ pub use write::{write, write_to};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use flambeau_ir::Symbol;
-use flambeau_ir::types::{NamedField, Type, TypeKind};
+use flambeau_ir::types::{NamedField, TupleType, Type, TypeKind};
 use flambeau_ir::value::{Dict, IValue, Tuple};
 use flambeau_tensor::{Complex, DType, Device, Fault, Layout, MemoryFormat, Tensor, TensorLayout};
 use serde_json::Value;
@@ -171,6 +171,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         _ => ty,
     };
     let Some(tag) = json.get("t").and_then(Value::as_str) else { return plain::read(json, ty, depth, names) };
+    let ty = member_for(tag, ty);
     let v = json.get("v").unwrap_or(&Value::Null);
     let wrong = || JsonError::input(format!("`v` is not of type {tag}"));
     Ok(match tag {
@@ -210,7 +211,7 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
             IValue::Tuple(plain) if plain.named_type().is_none() => name_fields(json, plain)?,
             named => named,
         },
-        "dataclass" => read_dataclass(json, v.as_array().ok_or_else(wrong)?, depth, names)?,
+        "dataclass" => read_dataclass(json, v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
         "dict" => read_dict(v.as_array().ok_or_else(wrong)?, ty, depth, names)?,
         "tensor" => number_or_tensor(read_tensor(json)?, ty)?,
         "device" => IValue::Device(Device::parse(v.as_str().ok_or_else(wrong)?)?),
@@ -222,6 +223,22 @@ fn read_at(json: &Value, ty: Type, depth: usize, names: &mut Reader) -> Result<I
         }
         other => return Err(JsonError::input(format!("unknown tag `{other}`; {TAGS}"))),
     })
+}
+
+/// Returns the type that is expected of a value with a tag: of a union, the only member that is a container of this kind.
+fn member_for(tag: &str, ty: Type) -> Type {
+    let TypeKind::Union(members) = ty.kind() else { return ty };
+    let fits = |member: &&Type| match member.kind() {
+        TypeKind::List(_) => tag == "list",
+        TypeKind::Dict(..) => tag == "dict",
+        TypeKind::Tuple(tuple) => tag == "tuple" || tag == "dataclass" && tuple.named.is_some(),
+        _ => false,
+    };
+    let mut found = members.iter().filter(fits);
+    match (found.next(), found.next()) {
+        (Some(only), None) => *only,
+        _ => ty,
+    }
 }
 
 /// Converts a tensor of one element to a number where a number is expected, as calls of a program do.
@@ -288,22 +305,38 @@ fn name_fields(json: &Value, tuple: Tuple) -> Result<IValue, JsonError> {
     Ok(named_tuple(json, names.into_iter().zip(tuple.into_items())))
 }
 
-/// Reads a dataclass as a tuple with its class and the names of its fields.
+/// Reads a dataclass as a tuple with its class and the names of its fields; as the expected named tuple if that has the
+/// same fields, perhaps in another order: TorchScript has no dataclasses.
 fn read_dataclass(
     json: &Value,
     fields: &[Value],
+    ty: Type,
     depth: usize,
     names: &mut Reader,
 ) -> Result<IValue, JsonError> {
+    let expected: Vec<(&str, Type)> = match ty.kind() {
+        TypeKind::Tuple(TupleType { elems, named: Some(named) }) => {
+            named.fields.iter().map(|field| field.name.as_str()).zip(elems.iter().copied()).collect()
+        }
+        _ => Vec::new(),
+    };
     let mut members = Vec::with_capacity(fields.len());
     for (i, field) in fields.iter().enumerate() {
         let name = field.get(0).and_then(Value::as_str);
         let name = name.ok_or_else(|| JsonError::input("a field of a dataclass has no name"))?;
         let value = field.get(1).unwrap_or(&Value::Null);
-        let value = read_at(value, Type::ANY, depth + 1, names).map_err(|e| e.within(|| format!("[{i}]")))?;
+        let of = expected.iter().find(|(own, _)| *own == name).map_or(Type::ANY, |(_, ty)| *ty);
+        let value = read_at(value, of, depth + 1, names).map_err(|e| e.within(|| format!("[{i}]")))?;
         members.push((name, value));
     }
-    Ok(named_tuple(json, members.into_iter()))
+    let member = |&(own, ty): &(&str, Type)| {
+        members.iter().find(|(name, value)| *name == own && value.fits(ty)).map(|(_, value)| value.clone())
+    };
+    let ordered: Option<Vec<IValue>> = expected.iter().map(member).collect();
+    match ordered.filter(|values| !values.is_empty() && values.len() == members.len()) {
+        Some(values) => Ok(IValue::Tuple(Tuple::named(ty, values))),
+        None => Ok(named_tuple(json, members.into_iter())),
+    }
 }
 
 fn named_tuple<'j>(json: &Value, members: impl Iterator<Item = (&'j str, IValue)>) -> IValue {

@@ -66,6 +66,8 @@ mod program;
 mod recording;
 #[cfg(feature = "archive")]
 mod save;
+#[cfg(feature = "export")]
+mod scalar_operands;
 mod session;
 pub mod trace;
 #[cfg(feature = "export")]

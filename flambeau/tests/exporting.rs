@@ -610,3 +610,24 @@ class M(Module):
         }
     }
 }
+
+/// Checks of numbers that are only known at run time are nodes.
+#[test]
+fn checks_of_numbers_are_nodes() {
+    let source = "
+def f(x: Tensor, n: Tensor) -> Tensor:
+    k = int(n.item())
+    torch.sym_constrain_range_for_size(k, min=None, max=None)
+    torch.sym_constrain_range(k, min=1, max=4)
+    return torch.zeros([k]) + x
+";
+    let numbers = |n: i64| [tensor(&[1.0], &[1]), IValue::Tensor(Tensor::from_vec(vec![n], &[]).unwrap())];
+    let exported = export(source, &numbers(3)).unwrap();
+    let again = session().load_exported_bytes(&exported.to_bytes(FileVersion::Torch26).unwrap()).unwrap();
+    let size = |n| again.call(&numbers(n), &[]).map(|result| result.as_tensor().unwrap().numel());
+    assert_eq!(size(4).unwrap(), 4);
+    for n in [0, 5] {
+        let error = size(n).unwrap_err();
+        assert!(error.message.contains(&format!("Invalid value range for {n} between [1, 4]")), "{error}");
+    }
+}

@@ -468,6 +468,40 @@ def divided(x, y):
 # --- recording --------------------------------------------------------------------------------------------------------
 
 
+# --- what TorchScript's schemas do not accept as it is ----------------------------------------------------------------
+
+
+@program((r(4), torch.tensor([True, False, True, False]), torch.arange(4)), forms=("", "functional"))
+def booleans(x, m, i):
+    both = m.masked_fill(~m, True), m ^ True, m + True, m * False, m | False, m & True, m == True, m < True
+    chosen = torch.where(m, x, True), torch.where(m, True, False), x.clamp(min=True), x + True, i + True
+    made = torch.full((2,), True), torch.full((2,), False, dtype=torch.int32), torch.full_like(x, True), x.new_full((2,), True)
+    return both, chosen, made, torch.addcdiv(x, x, x + 2, value=True), i.scatter(0, i[:1], True), i // True, i**True
+
+
+@program((r(2), [r(2), {"a": r(2), "b": [r(3)]}], Pair(r(2), Pair(r(1), (r(1),))), Point(r(2), None, r(2)), {1: r(1), 2: (r(2),)}), forms=("",), strict=False)
+def containers(x, mixed, pair, point, numbered):
+    inner = [mixed[0] + x, (mixed[1]["b"][0], None), {"k": [x]}]
+    return {"pair": Pair(pair.second.first, inner), "point": Point(point.y, None, point.x), "x": x + pair.first}, numbered[2][0], None
+
+
+@program((r(3),), forms=("",))
+class Attributed(nn.Module):
+    """Tensors with attributes in Python."""
+
+    def __init__(self):
+        super().__init__()
+        self.buffer = nn.Buffer(torch.arange(3.0))
+        self.weight = nn.Parameter(torch.ones(3))
+        self.weight.note = "kept"
+        self.constant = torch.full((3,), 2.0)
+        self.constant.note = {"of": [1, 2]}
+
+    def forward(self, x):
+        self.buffer.add_(1)
+        return x * self.weight + self.buffer - self.constant
+
+
 class Wrapped(nn.Module):
     def __init__(self, function):
         super().__init__()

@@ -10,6 +10,8 @@ pub enum Global {
     RebuildTensor,
     /// `torch._utils._rebuild_parameter`: a parameter.
     RebuildParameter,
+    /// `torch._tensor._rebuild_from_type_v2`: a tensor with Python attributes, such as `torch.nn.Buffer`.
+    RebuildWithAttributes,
     /// Another function that rebuilds a tensor (sparse, quantized, nested, without storage), by name.
     RebuildOther(&'static str),
     /// `torch.jit._pickle.build_intlist`: a list of integers.
@@ -32,14 +34,27 @@ pub enum Global {
     Storage(StorageType),
     /// A quantization scheme or dtype, by its name in `torch`. Only unsupported kinds of tensors name these.
     Constant(&'static str),
+    /// A class of tensors in PyTorch whose instances are tensors without further content.
+    TensorClass,
     /// A class of the archive's own code, by qualified name (`__torch__.net.Block`).
     Class(String),
 }
 
 impl Global {
+    /// Returns true if a call of the global is a tensor.
+    pub(crate) fn rebuilds_tensor(&self) -> bool {
+        matches!(
+            self,
+            Global::RebuildTensor
+                | Global::RebuildParameter
+                | Global::RebuildWithAttributes
+                | Global::RebuildOther(_)
+        )
+    }
+
     /// Returns true if a pickle may call the global.
     pub(super) fn is_callable(&self) -> bool {
-        !matches!(self, Global::Storage(_) | Global::Constant(_))
+        !matches!(self, Global::Storage(_) | Global::Constant(_) | Global::TensorClass)
     }
 }
 
@@ -75,6 +90,7 @@ pub enum StorageType {
 
 const TORCH: &[(&str, Global)] = &[
     ("device", Global::Device),
+    ("Tensor", Global::TensorClass),
     ("ByteStorage", Global::Storage(StorageType::Byte)),
     ("CharStorage", Global::Storage(StorageType::Char)),
     ("ShortStorage", Global::Storage(StorageType::Short)),
@@ -141,6 +157,8 @@ const JIT_PICKLE: &[(&str, Global)] = &[
 const MODULES: &[(&str, &[(&str, Global)])] = &[
     ("torch", TORCH),
     ("torch._utils", UTILS),
+    ("torch._tensor", &[("_rebuild_from_type_v2", Global::RebuildWithAttributes)]),
+    ("torch.nn.parameter", &[("Parameter", Global::TensorClass), ("Buffer", Global::TensorClass)]),
     ("torch.jit._pickle", JIT_PICKLE),
     ("torch.serialization", &[("_get_layout", Global::RebuildOther("_get_layout"))]),
     ("collections", &[("OrderedDict", Global::OrderedDict)]),

@@ -10,47 +10,56 @@ use super::{FxArg, FxGraph, FxNode, FxOp, NodeIndex, Operators, Target, Val};
 use crate::error::quoted;
 use crate::json::Res;
 use crate::model::{
-    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeMetadata, NodeModel, Signature,
-    Sym,
+    Argument, ArgumentKind, GraphModel, InputSpec, Map, NamedArgument, NodeMetadata, NodeModel, ProgramModel,
+    Signature, Sym,
 };
+use crate::print::Style;
 use crate::{ExportCode, ExportError};
 
 /// The Python function that takes an element of a result.
 const GETITEM: &str = "_operator.getitem";
 
-/// Builds the FX graph of a graph. `signature` is that of the whole program; subgraphs have none.
+/// Builds the FX graph of a program.
 ///
 /// # Errors
 ///
 /// Returns `E006` if two values have one name, and `E007` if an argument names a value that is not defined before.
-pub(crate) fn build<'m>(
-    model: &'m GraphModel,
-    signature: Option<&'m Signature>,
-    registry: &Registry,
-) -> Res<FxGraph<'m>> {
-    build_with(model, signature, registry, true)
+pub(crate) fn build<'m>(program: &'m ProgramModel, registry: &Registry) -> Res<FxGraph<'m>> {
+    let names = Names { are_made: true, style: Style::of(program.schema_version) };
+    build_with(&program.module.graph, Some(&program.module.signature), registry, names)
 }
 
-/// Checks that the FX graph of a graph can be built, which takes half the time without names of nodes.
+/// Checks that the FX graph of a program can be built, which takes half the time without names of nodes.
 ///
 /// # Errors
 ///
 /// Returns the errors of [`build`].
-pub(crate) fn check(model: &GraphModel, signature: Option<&Signature>, registry: &Registry) -> Res<()> {
-    build_with(model, signature, registry, false).map(drop)
+pub(crate) fn check(program: &ProgramModel, registry: &Registry) -> Res<()> {
+    let names = Names { are_made: false, style: Style::of(program.schema_version) };
+    build_with(&program.module.graph, Some(&program.module.signature), registry, names).map(drop)
 }
 
+/// The names of nodes.
+#[derive(Clone, Copy)]
+struct Names {
+    are_made: bool,
+    /// The version of PyTorch whose names they are.
+    style: Style,
+}
+
+/// Builds the FX graph of a graph. `signature` is that of the whole program; subgraphs have none.
 fn build_with<'m>(
     model: &'m GraphModel,
     signature: Option<&'m Signature>,
     registry: &Registry,
-    has_names: bool,
+    names: Names,
 ) -> Res<FxGraph<'m>> {
     let nodes = Vec::with_capacity(model.inputs.len() + model.nodes.len() + 1);
     let mut builder = Builder {
         graph: FxGraph { nodes, subgraphs: Map::default(), model },
         operators: Operators::new(registry),
-        names: has_names.then(Namespace::default),
+        names: names.are_made.then(Namespace::default),
+        style: names.style,
         by_name: HashMap::new(),
     };
     for (n, input) in model.inputs.iter().enumerate() {
@@ -77,6 +86,7 @@ struct Builder<'m, 'r> {
     operators: Operators<'m, 'r>,
     /// `None` if nodes get no names.
     names: Option<Namespace>,
+    style: Style,
     /// Nodes by the names of the values that they define.
     by_name: HashMap<&'m str, NodeIndex>,
 }
@@ -98,6 +108,14 @@ impl<'m, 'r> Builder<'m, 'r> {
 
     fn at(&mut self, node: NodeIndex) -> &mut FxNode<'m> {
         &mut self.graph.nodes[node as usize]
+    }
+
+    /// Gives a node another name, which gets a suffix if it is taken.
+    fn rename(&mut self, node: NodeIndex, candidate: &str) {
+        if let Some(names) = &mut self.names {
+            let name = names.create(candidate);
+            self.at(node).name = name;
+        }
     }
 
     /// Gives a node the name of the value that it defines.
@@ -162,6 +180,10 @@ impl<'m, 'r> Builder<'m, 'r> {
         match (single, &node.outputs[..]) {
             (Some(name), _) => self.define(name, index),
             (None, []) => Ok(()),
+            (None, [Argument::None]) if self.style > Style::Torch26 => {
+                self.rename(index, &format!("{}_unused", default_name(target)));
+                Ok(())
+            }
             (None, [Argument::Tensors(names)]) => self.elements(index, node, names),
             (None, outputs) => self.results(index, node, outputs),
         }
@@ -273,7 +295,8 @@ impl<'m, 'r> Builder<'m, 'r> {
     /// Resolves an argument of a node. A subgraph becomes a node before it.
     fn argument(&mut self, arg: &'m Argument, node: &'m NodeModel) -> Res<FxArg<'m>> {
         if let Argument::Graph { name, graph } = arg {
-            let built = build_with(graph, None, self.operators.registry(), self.names.is_some())
+            let names = Names { are_made: self.names.is_some(), style: self.style };
+            let built = build_with(graph, None, self.operators.registry(), names)
                 .map_err(|e| e.in_field("graph").in_field("as_graph"))?;
             self.graph.subgraphs.insert(name.clone(), built);
             return Ok(FxArg::Node(self.push(FxOp::GetAttr, name, name, Some(&node.metadata))));

@@ -19,12 +19,12 @@ mod value;
 
 pub use signature::{SignatureRow, signature_rows};
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use flambeau_ir::Registry;
 
 use crate::fx::{build, val_of};
+use crate::info::symbols_of_metadata;
 use crate::json::Res;
 use crate::model::{ProgramModel, RangeConstraint, SchemaVersion};
 
@@ -56,7 +56,7 @@ impl Style {
 ///
 /// Returns `E006`, `E007` and `E012` if the graph is inconsistent.
 pub fn graph_text(program: &ProgramModel, registry: &Registry) -> Res<String> {
-    let fx = build(&program.module.graph, Some(&program.module.signature), registry).map_err(in_graph)?;
+    let fx = build(program, registry).map_err(in_graph)?;
     Ok(graph::text(&fx))
 }
 
@@ -66,7 +66,7 @@ pub fn graph_text(program: &ProgramModel, registry: &Registry) -> Res<String> {
 ///
 /// Returns the same errors as [`graph_text`].
 pub fn program_text(program: &ProgramModel, style: Style, registry: &Registry) -> Res<String> {
-    let fx = build(&program.module.graph, Some(&program.module.signature), registry).map_err(in_graph)?;
+    let fx = build(program, registry).map_err(in_graph)?;
     let mut out = String::from("ExportedProgram:\n");
     code::class(&mut out, &fx, "GraphModule", 1, &program.exprs, style);
     let signature = signature_text(program, style).replace('\n', "\n    ");
@@ -107,7 +107,7 @@ pub fn ranges(program: &ProgramModel) -> impl Iterator<Item = (&str, RangeConstr
     /// Rows of the largest expression that is compared with the names of ranges.
     const LARGEST: u32 = 64;
     let ranges = &program.range_constraints;
-    let mut used: BTreeSet<String> = program.exprs.symbols().map(|s| s.as_str().to_owned()).collect();
+    let mut used = symbols_of_metadata(&program.module.graph, &program.exprs);
     if ranges.keys().any(|name| !used.contains(name)) {
         used.extend(program.exprs.call_texts(LARGEST));
     }
@@ -132,7 +132,7 @@ pub fn bounds(range: RangeConstraint) -> (String, String) {
 ///
 /// Returns the same errors as [`graph_text`].
 pub fn dot_text(program: &ProgramModel, registry: &Registry) -> Res<String> {
-    let fx = build(&program.module.graph, Some(&program.module.signature), registry).map_err(in_graph)?;
+    let fx = build(program, registry).map_err(in_graph)?;
     Ok(dot::text(&fx, &program.exprs))
 }
 

@@ -62,6 +62,39 @@ fn names_and_kinds_of_later_files_are_used() {
     assert!(text.contains("torch.ops.aten.gelu.default](args = (%input, tanh), kwargs = {})"), "{text}");
 }
 
+/// PyTorch does not read storage offsets, and drops ranges of symbols that occur only there.
+#[test]
+fn symbols_of_storage_offsets_have_no_range() {
+    let bytes = edited("branches", |json| {
+        let offset = "{\"as_expr\": {\"expr_str\": \"Symbol('u9', integer=True)\", \"hint\": null}}";
+        let old = "\"storage_offset\": {\"as_int\": 0}";
+        let json = replaced(&json, old, &format!("\"storage_offset\": {offset}"));
+        let ranges = "\"range_constraints\": {";
+        replaced(&json, ranges, &format!("{ranges}\"u9\": {{\"min_val\": 1, \"max_val\": null}}, "))
+    });
+    let program = open(&bytes).expect("a program");
+    assert_eq!(print::ranges_text(&program), "{s0: VR[2, int_oo]}");
+}
+
+/// Since 2.8, PyTorch names a node without a result by its operator, with a suffix.
+#[test]
+fn nodes_without_a_result_are_named_as_unused() {
+    let registry = registry();
+    let text = |minor: &str| {
+        let bytes = edited("branches", |json| {
+            let node = "{\"target\": \"torch.ops.aten.sum.default\", \"inputs\": [{\"name\": \"self\", \"arg\": \
+                        {\"as_tensor\": {\"name\": \"x\"}}}], \"outputs\": [{\"as_none\": true}], \"metadata\": {}}";
+            let json = replaced(&json, "\"nodes\": [{", &format!("\"nodes\": [{node}, {{"));
+            replaced(&json, "\"minor\": 2", &format!("\"minor\": {minor}"))
+        });
+        print::graph_text(&open(&bytes).expect("a program"), &registry).expect("a text")
+    };
+    let (old, new) = (text("2"), text("8"));
+    assert!(old.contains("%as_none : [num_users=0] = call_function[target=operator.getitem]"), "{old}");
+    let unused = "%sum_default_unused : [num_users=0] = call_function[target=torch.ops.aten.sum.default]";
+    assert!(new.contains(unused) && !new.contains("as_none"), "{new}");
+}
+
 #[test]
 fn graphviz_shows_every_node_and_operand() {
     let program = open(recorded("branches").bytes).expect("a program");

@@ -149,6 +149,13 @@ class Unused(nn.Module):
         return self.chosen(z, y), z
 
 
+class Booleans(nn.Module):
+    """Bools for parameters of type `Scalar`, which decide dtypes of results, or do not."""
+
+    def forward(self, x, m):
+        return m.masked_fill(~m, True), m ^ True, torch.full((2,), True), x + True
+
+
 def programs():
     torch.manual_seed(0)
     batch = Dim("batch", min=2, max=64)
@@ -171,6 +178,7 @@ def programs():
     args = (torch.rand(2, 3), torch.rand(2, 3))
     yield "modules_unused", export(Unused(), args, strict=False, preserve_module_call_signature=kept)
     yield "modules_renamed", export(Renamed(), (torch.rand(2, 3),), strict=True)
+    yield "booleans", export(Booleans(), (torch.rand(2), torch.tensor([True, False])))
 
 
 def without_paths(text):

@@ -344,6 +344,10 @@ impl<'w> Tracer<'w> {
         // An operator on type variables moves elements between containers without reading them, so symbols move with them.
         let is_generic =
             schema.args.iter().any(|arg| arg.ty.has_vars()) && !READS_ANY.contains(&schema.name.as_str());
+        let is_check = schema.returns.is_empty() && !schema.args.iter().any(|arg| arg.is_write());
+        if symbols.iter().any(Option::is_some) && is_check {
+            return self.record(graph, node, op, args, &symbols);
+        }
         if symbols.iter().any(Option::is_some) && !is_generic {
             return self.number(graph, node, op, schema, args, &symbols);
         }

@@ -179,7 +179,7 @@ impl Interface {
                 let mut leaves = kept.inputs.iter();
                 let parameter = |(i, (name, spec)): (usize, (Option<&str>, &TreeSpec))| {
                     let leaves: Vec<Leaf> = leaves.by_ref().take(spec.leaves()).cloned().collect();
-                    let mut types = leaves.iter().map(|leaf| leaf_type(graph, leaf));
+                    let mut types = leaf_types(graph, &leaves).into_iter();
                     let ty = type_of(spec, &mut || types.next().unwrap_or(Type::NONE))?;
                     Ok(Parameter { name: named(name, i), ty, spec: Some(spec.clone()), leaves })
                 };
@@ -192,7 +192,7 @@ impl Interface {
         match self {
             Interface::Flat { .. } => Ok(Type::ANY),
             Interface::Kept(kept) => {
-                let mut types = kept.outputs.iter().map(|leaf| leaf_type(graph, leaf));
+                let mut types = leaf_types(graph, &kept.outputs).into_iter();
                 type_of(&kept.trees.output, &mut || types.next().unwrap_or(Type::NONE))
             }
         }
@@ -259,6 +259,7 @@ impl Interface {
     pub(super) fn unpack_results(
         &self,
         edit: &mut Editor<'_>,
+        graph: &Graph,
         result: ValueId,
     ) -> Result<Vec<(ValueId, ValueId)>, Error> {
         match self {
@@ -269,7 +270,8 @@ impl Interface {
             }),
             Interface::Kept(kept) => {
                 let mut leaves = Vec::new();
-                unpack(edit, &kept.trees.output, result, &mut leaves)?;
+                let types = leaf_types(graph, &kept.outputs);
+                unpack(edit, &kept.trees.output, result, &types, &mut leaves)?;
                 let pairs = kept.outputs.iter().zip(leaves);
                 Ok(pairs.filter_map(|(leaf, new)| Some((leaf.value()?, new))).collect())
             }
@@ -277,11 +279,13 @@ impl Interface {
     }
 }
 
-fn leaf_type(graph: &Graph, leaf: &Leaf) -> Type {
-    match leaf {
+/// Returns the types of leaves.
+pub(super) fn leaf_types(graph: &Graph, leaves: &[Leaf]) -> Vec<Type> {
+    let of = |leaf: &Leaf| match leaf {
         Leaf::Value(value) => graph.ty(*value),
         Leaf::Constant(value) => value.type_of(),
-    }
+    };
+    leaves.iter().map(of).collect()
 }
 
 /// Returns the values of leaves, with nodes for constants.

@@ -370,7 +370,10 @@ impl<'p> Methods<'p> {
             args.push(Argument::new(parameter.name, parameter.ty));
             let mut leaves = Vec::new();
             match &parameter.spec {
-                Some(spec) => unpack(&mut graph.edit_end(), spec, value, &mut leaves)?,
+                Some(spec) => {
+                    let types = interface::leaf_types(source, &parameter.leaves);
+                    unpack(&mut graph.edit_end(), spec, value, &types, &mut leaves)?;
+                }
                 None => leaves.push(value),
             }
             for (leaf, new) in parameter.leaves.iter().zip(leaves) {
@@ -471,7 +474,7 @@ impl<'p> Methods<'p> {
         let attrs = edit.attrs([(names::name(), Attr::str(method.name.as_str()))]);
         let node = edit.insert(Prim::CallMethod, &operands, attrs, &[method.result]);
         let result = edit.graph().result(node, 0);
-        for (value, new) in method.interface.unpack_results(edit, result)? {
+        for (value, new) in method.interface.unpack_results(edit, self.regions.graph, result)? {
             if body.map.get(value).is_none() {
                 body.map.set(value, new);
             }

@@ -2,10 +2,11 @@
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::InputSpec;
-use flambeau::json::{JsonError, read};
+use flambeau::json::{JsonError, read_as};
 use flambeau::{
-    DecompositionTable, Error, Execution, ExportedProgram, Fault, IValue, Program, Session, Type,
+    DecompositionTable, Entry, Error, Execution, ExportedProgram, Fault, IValue, Program, Session, Type,
 };
+use flambeau_ir::schema::Argument;
 use serde_json::Value;
 
 use super::super::call::Call;
@@ -71,18 +72,20 @@ impl Replay {
     }
 
     fn call_exported(&self, program: &ExportedProgram, call: &Call<'_>) -> Result<End, Verdict> {
-        let (args, kwargs) = match arguments(call) {
-            Ok(arguments) => arguments,
-            Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
-        };
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
         let module = match self.variants.through_modules && call.get("expected_error").is_none() {
             true => self.module(program, call).map_err(|error| verdict_of(&error, "making a module"))?,
             false => None,
         };
-        let result = match module {
-            Some(module) => module.entry("forward").and_then(|f| f.call_on(&args, &kwargs, &mut host)),
+        let method = module.map(|module| module.entry("forward")).transpose();
+        let method = method.map_err(|error| verdict_of(&error, "making a module"))?;
+        let (args, kwargs) = match arguments(call, method.as_ref().map_or(&[], Entry::params)) {
+            Ok(arguments) => arguments,
+            Err(error) => return Ok(End::Failed(error.into(), Vec::new())),
+        };
+        let result = match method {
+            Some(method) => method.call_on(&args, &kwargs, &mut host),
             None => program.call_on(&args, &kwargs, &mut host),
         };
         let json = |value: &IValue| {
@@ -115,7 +118,7 @@ impl Replay {
         if let (true, Some(call)) = (case.is("run"), calls.first()) {
             let mut host = self.strict.host();
             host.set_stdout(std::io::sink());
-            let (args, kwargs) = arguments(call)?;
+            let (args, kwargs) = arguments(call, &[])?;
             program.call_on(&args, &kwargs, &mut host)?;
         }
         Ok(())
@@ -163,9 +166,15 @@ fn versions(program: &ExportedProgram) -> Vec<u64> {
 
 type Arguments<'c> = (Vec<IValue>, Vec<(&'c str, IValue)>);
 
-fn arguments<'c>(call: &Call<'c>) -> Result<Arguments<'c>, JsonError> {
-    let args = call.inputs().iter().map(read).collect::<Result<_, _>>()?;
-    let kwargs = call.kwargs().map(|(name, input)| Ok((name, read(input)?)));
+/// Reads the arguments of a call for parameters; those of exported programs have no types.
+fn arguments<'c>(call: &Call<'c>, params: &[Argument]) -> Result<Arguments<'c>, JsonError> {
+    let types = params.iter().map(|param| param.ty).chain(std::iter::repeat(Type::ANY));
+    let args =
+        call.inputs().iter().zip(types).map(|(input, ty)| read_as(input, ty)).collect::<Result<_, _>>()?;
+    let kwargs = call.kwargs().map(|(name, input)| {
+        let ty = params.iter().find(|param| param.name.as_str() == name).map_or(Type::ANY, |param| param.ty);
+        Ok((name, read_as(input, ty)?))
+    });
     Ok((args, kwargs.collect::<Result<_, JsonError>>()?))
 }
 
