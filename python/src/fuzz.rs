@@ -8,9 +8,9 @@ use flambeau_fuzz::Campaign;
 use flambeau_fuzz::oracle::PassEquivalence;
 use pyo3::prelude::*;
 
+use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::session;
 use crate::values::or_raise;
 
 /// Calls a Python function with a graph, and takes the changed graph back.

@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::misuse;
+use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::{PyFunction, PyProgram, session};
+use crate::program::{PyFunction, PyProgram};
 use crate::values::{Call, Failure, or_raise};
 
 /// Maximum nesting of operands.
@@ -109,7 +110,7 @@ impl PyRecorder {
             Some(program) => program.get().0.clone(),
             None => or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into(),
         };
-        let mut recorder = Recorder::with_unit(session, Arc::clone(program.unit()));
+        let mut recorder = Recorder::with_unit(&session, Arc::clone(program.unit()));
         if let Some(name) = class_name {
             recorder.receiver(Type::class(Symbol::new(name), 0));
         }
