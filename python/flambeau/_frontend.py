@@ -564,7 +564,9 @@ class Fallback:
 class Texts:
     """The texts of one program."""
 
-    def __init__(self, fallback: bool = False, missing: Any = _MISSING) -> None:
+    def __init__(self, fallback: bool = False, missing: Any = _MISSING, prefix: str = "") -> None:
+        # What the names of functions and classes start with.
+        self._prefix = prefix
         # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
         self._of_torch = False
         # What the look-ups of texts return for names that they do not have.
@@ -600,6 +602,10 @@ class Texts:
             self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions
         )
 
+    def classes(self) -> list[tuple[str, type]]:
+        """Returns the classes of Python by the names of their types."""
+        return [(name.removeprefix("__torch__."), cls) for name, cls in self._classes.items()]
+
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
@@ -621,7 +627,7 @@ class Texts:
 
     def reserve(self, name: str, key: Any) -> str:
         """Gives an object a name that no other one of the program has."""
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+        name = self._prefix + "".join(c if c.isalnum() or c == "_" else "_" for c in name)
         unique, count = name, 0
         while unique in self._used:
             count += 1

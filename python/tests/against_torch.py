@@ -1,6 +1,6 @@
 """Runs test files that are written for PyTorch with `torch.jit` replaced by this package.
 
-    python tests/against_torch.py [--report FILE] [--select NAME] [--jobs N] test/jit/test_list_dict.py test/jit/test_union.py ...
+    python tests/against_torch.py [--report FILE] [--select NAME] test/jit/test_list_dict.py test/jit/test_union.py ...
 
 The functions and classes of `torch.jit` that compile, trace, load and save are replaced before a file is imported; everything
 else, PyTorch's own test class and `FileCheck` included, is PyTorch's. The assertions of a test are therefore those of the file,
@@ -36,7 +36,7 @@ import threading
 import traceback
 import unittest
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 _INTERNAL = re.compile(
     r"torch\._C\._?(?!_nn|_get_tracing|_jit_internal|_disable_emit)[A-Za-z]|parse_ir|run_pass|self\.assertAutodiffNode|"
@@ -118,10 +118,11 @@ def replace() -> None:
     # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
     run = FileCheck.run
 
-    def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
+    def run_on_text(self: Any, *texts: Any, **options: Any) -> Any:
+        *checks, test = [*texts, *options.values()]
         text = test if isinstance(test, str) else str(test)
         text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
-        return run(self, text, *more, **options)
+        return run(self, *checks, text)
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -145,6 +146,17 @@ def replace() -> None:
         self.assertEqual(len(outputs), 1)
         declared = torch._C.parse_schema(f"f() -> ({outputs[0].type})").returns[0].type
         torch._C._jit_assert_is_instance(ref_outputs, declared)
+
+    # A graph of ours becomes a function by itself.
+    made_function = common_jit.JitCommonTestCase.createFunctionFromGraph
+
+    def function_of_graph(self: Any, graph: Any) -> Any:
+        if not isinstance(graph, flambeau.Graph):
+            return made_function(self, graph)
+        Calls.count += 1
+        return jit.ScriptFunction(graph.function())
+
+    common_jit.JitCommonTestCase.createFunctionFromGraph = function_of_graph
 
     _replace_passes(torch, jit_utils, flambeau)
     # In PyTorch, nodes and values have methods where ours have properties.
@@ -343,12 +355,17 @@ class Worker:
         return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
 
 
-def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> list[dict[str, Any]]:
-    """Runs a file in worker processes, and returns the outcomes of its tests. Prints those that did not pass at once."""
+def run(
+    path: pathlib.Path, select: list[str], seconds: int, verbose: bool, report: IO[str] | None = None
+) -> list[dict[str, Any]]:
+    """Runs a file in worker processes, and returns the outcomes of its tests. Writes each to the report, and prints those that
+    did not pass, at once."""
     found: list[dict[str, Any]] = []
 
     def note(outcome: dict[str, Any]) -> None:
         found.append(outcome)
+        if report is not None:
+            print(json.dumps(outcome), file=report, flush=True)
         if outcome["outcome"] in ("failed", "crashed", "hung"):
             print(f"{outcome['outcome']} {path.name}::{outcome['test']}: {outcome['reason']}", flush=True)
             if verbose:
@@ -428,10 +445,9 @@ def main(arguments: list[str]) -> int:
     os.environ["PYTORCH_PRINT_REPRO_ON_FAILURE"] = "0"
     replace()
     found: list[dict[str, Any]] = []
-    for path in options.files:
-        found += run(path.resolve(), options.select, options.seconds, options.verbose)
-        if options.report is not None:
-            options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
+    with open(options.report or os.devnull, "w") as report:
+        for path in options.files:
+            found += run(path.resolve(), options.select, options.seconds, options.verbose, report)
     print(summary(found))
     return 0 if all(test["outcome"] not in ("failed", "crashed", "hung") for test in found) else 1
 
