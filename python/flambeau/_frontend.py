@@ -365,6 +365,9 @@ class Rewriter(ast.NodeVisitor):
         self.edits.replace_range(end, end, ")")
 
     def visit_Call(self, node: ast.Call) -> None:
+        if self._asks_for_overrides(node):
+            self.edits.replace(node, "False")
+            return
         head = self._denoted(node.func)
         if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
             self._returns(node, head)
@@ -410,6 +413,21 @@ class Rewriter(ast.NodeVisitor):
         line = self.edits.source.lines[statement.lineno - 1].encode()
         return line[statement.col_offset :].startswith(b"elif")
 
+    def visit_For(self, node: ast.For) -> None:
+        if node.orelse:
+            raise self.edits.source.place(node.orelse[0]).error("else branches of for loops aren't supported")
+        self.generic_visit(node)
+
+    def visit_While(self, node: ast.While) -> None:
+        if node.orelse:
+            raise self.edits.source.place(node.orelse[0]).error("else branches of while loops aren't supported")
+        self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        if None in node.keys:
+            raise self.edits.source.place(node).error("Dict expansion (e.g. `{**dict}`) is not supported")
+        self.generic_visit(node)
+
     def visit_IfExp(self, node: ast.IfExp) -> None:
         live = self._is_true_in_programs(node.test)
         self.visit(node.test)
@@ -436,6 +454,8 @@ class Rewriter(ast.NodeVisitor):
             if decisive in truths:
                 return decisive
             return None if None in truths else not decisive
+        if isinstance(test, ast.Call) and self._asks_for_overrides(test):
+            return False
         if isinstance(test, ast.Call) and not test.args:
             callee = self._denoted(test.func)
             module = getattr(callee, "__module__", None) or ""
@@ -443,6 +463,15 @@ class Rewriter(ast.NodeVisitor):
             if getattr(callee, "__name__", None) == "is_scripting" and own:
                 return True
         return None
+
+    def _asks_for_overrides(self, call: ast.Call) -> bool:
+        """Returns whether a call asks if an argument overrides functions of PyTorch, which no value of a program does."""
+        callee = self._denoted(call.func)
+        module = getattr(callee, "__module__", None) or ""
+        name = getattr(callee, "__name__", None) or ""
+        return module.split(".")[0] == "torch" and name.lstrip("_") in (
+            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+        )  # fmt: skip
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):

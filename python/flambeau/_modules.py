@@ -260,6 +260,8 @@ class _Facts:
             self._add(name, value, "NoneType" if value is None else "Tensor", self.buffers)
         hints = {} if self.modules.traced else {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         for name, child in module._modules.items():
+            if child is None and self.modules.traced:
+                continue
             interface = hints.get(name)
             if child is not None and is_interface(interface):
                 # Any module with these methods can take the place of this one later.

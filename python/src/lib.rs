@@ -14,6 +14,7 @@ mod graph;
 mod host;
 mod lent;
 mod program;
+mod rng;
 mod shape_functions;
 mod tensor;
 mod trace;

@@ -26,8 +26,9 @@ use crate::errors::{misuse, raise};
 use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::{Classes, Hosted, Objects, with_cause};
+use crate::rng;
 use crate::tensor::PyTensor;
-use crate::values::{Call, is_torch_imported, or_raise};
+use crate::values::{Call, Library, is_torch_imported, or_raise};
 
 thread_local! {
     /// Whether calls of this thread record gradients.
@@ -343,13 +344,21 @@ impl PyFunction {
         }
         let session = self.program.session();
         let library = call.library();
+        let is_torch = self.program.of_torch || library == Some(Library::Torch);
+        let generator = is_torch.then(rng::torch_generator);
         let mut raised = None;
         let result = run(py, || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
-            raised = self.program.serve(&mut host, library);
+            if let Some(generator) = &generator {
+                host.set_rng(generator.clone());
+            }
+            raised = self.program.serve(&mut host, library, generator.as_ref());
             self.entry.call_on(&values, &named, &mut host)
         });
+        if let Some(generator) = &generator {
+            rng::give_back(py, generator)?;
+        }
         let result = result.map_err(|error| with_cause(py, error, raised))?;
         call.result(&result, &self.program, 0)
     }

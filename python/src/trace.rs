@@ -99,17 +99,19 @@ fn traced(values: Vec<ValueId>) -> Vec<PyTracedValue> {
 impl PyRecorder {
     /// Records a function, or with a program and the name of one of its classes a method.
     #[new]
-    #[pyo3(signature = (program=None, class_name=None))]
+    #[pyo3(signature = (program=None, class_name=None, of_torch=false))]
     fn new(
         py: Python<'_>,
         program: Option<&Bound<'_, PyProgram>>,
         class_name: Option<&str>,
+        of_torch: bool,
     ) -> PyResult<PyRecorder> {
         let session = session(py)?;
-        let program: Hosted = match program {
+        let mut program: Hosted = match program {
             Some(program) => program.get().0.clone(),
             None => or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into(),
         };
+        program.of_torch |= of_torch;
         let mut recorder = Recorder::with_unit(&session, Arc::clone(program.unit()));
         if let Some(name) = class_name {
             recorder.receiver(Type::class(Symbol::new(name), 0));

@@ -172,6 +172,19 @@ class _Text(str):
         return self
 
 
+class _TypeText(str):
+    """The type of a value as text, where PyTorch's classes have a method that returns an object."""
+
+    parse_ir: Any = None
+
+    def __call__(self) -> Any:
+        try:
+            graph = _TypeText.parse_ir(f"graph(%x : {self}):\n  return (%x)\n")
+        except RuntimeError:  # A class or an enumeration, which only its program has.
+            return self
+        return next(graph.inputs()).type()
+
+
 class _Items(list):  # type: ignore[type-arg]
     """A list that is an iterator as well: PyTorch's methods return iterators."""
 
@@ -197,9 +210,11 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
 
         return run
 
-    for name in [*own, "lint"]:
+    # One analysis of ours has the facts of several of PyTorch.
+    same = {f"propagate_{facts}": "propagate_shapes" for facts in ("dtype", "device", "shapes_on_graph")}
+    for name in [*own, "lint", *same]:
         original = getattr(torch._C, f"_jit_pass_{name}", None)
-        setattr(torch._C, f"_jit_pass_{name}", pass_named(name, original))
+        setattr(torch._C, f"_jit_pass_{name}", pass_named(same.get(name, name), original))
 
     def run_pass(self: Any, name: str, target: Any) -> Any:
         graph = target if isinstance(target, flambeau.Graph) else target.graph
@@ -207,11 +222,13 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
         return graph
 
     jit_utils.JitTestCase.run_pass = run_pass
+    _TypeText.parse_ir = staticmethod(torch._C.parse_ir)
     torch._C.parse_ir = lambda text, parse_tensor_constants=False: flambeau.parse_graph(text)
     native = flambeau._native
-    for cls, name in ((native.Node, "kind"), (native.Value, "type")):
+    for cls, name, made in ((native.Node, "kind", _Text), (native.Value, "type", _TypeText)):
         text = vars(cls)[name]
-        setattr(cls, name, property(lambda self, text=text: _Text(text.__get__(self))))
+        setattr(cls, name, property(lambda self, text=text, made=made: made(text.__get__(self))))
+    native.Node.__call__ = lambda self: self
     for cls in (native.Graph, native.Node, native.Block):
         for name in ("nodes", "inputs", "outputs", "blocks"):
             method = vars(cls).get(name)

@@ -29,7 +29,7 @@ def agree(module, *inputs, sizes=True):
     assert kinds(ours.graph) == kinds(theirs.inlined_graph)
     torch.manual_seed(1)
     wanted = theirs(*inputs)
-    flambeau.manual_seed(1)
+    torch.manual_seed(1)
     torch.testing.assert_close(ours(*inputs), wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
     return ours
 

@@ -59,7 +59,11 @@ struct GeneratorData {
     device: Device,
     seed: AtomicU64,
     engine: Mutex<Option<Box<dyn AnyEngine>>>,
+    /// Makes the engine instead of the seed, unless it returns `None`.
+    source: Option<Box<Source>>,
 }
+
+type Source = dyn Fn() -> Option<Box<dyn AnyEngine>> + Send + Sync;
 
 /// A type-erased engine that can be cloned.
 trait AnyEngine: Send {
@@ -86,7 +90,33 @@ impl Generator {
     /// Creates a generator with this seed.
     #[must_use]
     pub fn new(device: Device, seed: u64) -> Self {
-        Self(Arc::new(GeneratorData { device, seed: AtomicU64::new(seed), engine: Mutex::new(None) }))
+        let seed = AtomicU64::new(seed);
+        Self(Arc::new(GeneratorData { device, seed, engine: Mutex::new(None), source: None }))
+    }
+
+    /// Creates a generator whose engine `source` returns when the first number is drawn, for state that another library owns.
+    /// If it returns `None`, the engine is made from the seed.
+    #[must_use]
+    pub fn with_source<E: Clone + Send + 'static>(
+        device: Device,
+        seed: u64,
+        source: impl Fn() -> Option<E> + Send + Sync + 'static,
+    ) -> Self {
+        let source = move || source().map(|engine| Box::new(engine) as Box<dyn AnyEngine>);
+        let seed = AtomicU64::new(seed);
+        Self(Arc::new(GeneratorData {
+            device,
+            seed,
+            engine: Mutex::new(None),
+            source: Some(Box::new(source)),
+        }))
+    }
+
+    /// Takes the engine if numbers were drawn from an engine of type `E`. The next draw makes a new one.
+    #[must_use]
+    pub fn take_engine<E: Clone + Send + 'static>(&self) -> Option<E> {
+        let taken = self.0.engine.lock().take();
+        taken.and_then(|engine| (*engine).as_any().downcast_ref::<E>().cloned())
     }
 
     /// Returns the generator's device.
@@ -116,6 +146,9 @@ impl Generator {
         draw: impl FnOnce(&mut E) -> R,
     ) -> R {
         let mut slot = self.0.engine.lock();
+        if slot.is_none() {
+            *slot = self.0.source.as_ref().and_then(|source| source());
+        }
         if !slot.as_ref().is_some_and(|engine| (**engine).as_any().is::<E>()) {
             *slot = Some(Box::new(make(self.seed())));
         }
@@ -127,9 +160,10 @@ impl Generator {
     #[must_use]
     pub fn fork(&self) -> Self {
         let engine = self.0.engine.lock();
-        let copy = engine.as_ref().map(|engine| (**engine).copied());
+        let made = || self.0.source.as_ref().and_then(|source| source());
+        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(made);
         let seed = AtomicU64::new(self.seed());
-        Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy) }))
+        Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy), source: None }))
     }
 
     /// Returns the identity of the generator, unique while the generator exists.
