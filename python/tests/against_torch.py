@@ -180,9 +180,18 @@ class _TypeText(str):
     def __call__(self) -> Any:
         try:
             graph = _TypeText.parse_ir(f"graph(%x : {self}):\n  return (%x)\n")
-        except RuntimeError:  # A class or an enumeration, which only its program has.
-            return self
+        except RuntimeError:
+            return self._tensor_type()
         return next(graph.inputs()).type()
+
+
+    def _tensor_type(self) -> Any:
+        """Returns the type of a tensor whose text PyTorch prints and does not read, such as `Tensor(device=cpu)`; the text for
+        a class or an enumeration, which only its program has."""
+        import torch
+
+        found = re.fullmatch(r"Tensor\(.*device=(\w+).*\)", self)
+        return self if found is None else torch._C.TensorType.get().with_device(torch.device(found[1]))
 
 
 class _Items(list):  # type: ignore[type-arg]
@@ -229,6 +238,8 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
         text = vars(cls)[name]
         setattr(cls, name, property(lambda self, text=text, made=made: made(text.__get__(self))))
     native.Node.__call__ = lambda self: self
+    # Types of PyTorch have their whole text in this method.
+    native.Value.setType = lambda self, type_: self.set_type(type_.str() if hasattr(type_, "str") else str(type_))
     for cls in (native.Graph, native.Node, native.Block):
         for name in ("nodes", "inputs", "outputs", "blocks"):
             method = vars(cls).get(name)
