@@ -28,8 +28,10 @@ __all__ = [
     "from_bytes",
     "from_dlpack",
     "fuzz_pass",
+    "gradients",
     "is_exported",
     "load",
+    "load_bytes",
     "load_exported",
     "manual_seed",
     "new_object",
@@ -41,6 +43,7 @@ __all__ = [
     "register_rules",
     "set_grad_enabled",
     "to_bytes",
+    "to_torch",
     "version",
 ]
 

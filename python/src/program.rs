@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use flambeau::exec::Host;
 use flambeau::exec::tape::BackwardOptions;
+use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
@@ -118,20 +118,27 @@ fn interrupted() -> bool {
     ends
 }
 
-/// Returns a receiver that emits the warnings of one call as warnings of Python, at the line of the caller. As in PyTorch, a
-/// statement that runs several times in a call warns once, and the next call warns again: each call has its own registry.
-fn warnings_of_call() -> impl FnMut(&str) + Send {
-    let mut registry: Option<Py<PyDict>> = None;
-    move |message| {
+/// Returns a receiver that emits the warnings of one call as warnings of Python, at the lines of their statements. As in PyTorch, a
+/// statement that runs several times in a call warns once, and the next call warns again: each call has its own registries, one per
+/// file.
+fn warnings_of_call() -> impl FnMut(Warning<'_>) + Send {
+    let mut registries: BTreeMap<String, Py<PyDict>> = BTreeMap::new();
+    move |warning| {
+        let original = warning.at.map(|at| at.original().unwrap_or_else(|| at.clone()));
         let emit = |py: Python<'_>| -> PyResult<()> {
             let category = py.get_type::<PyUserWarning>();
-            let (file, line): (String, u32) =
-                py.import("flambeau._trace")?.getattr("user_frame")?.call0()?.extract()?;
-            let registry = registry.get_or_insert_with(|| PyDict::new(py).unbind());
+            let (file, line): (String, u32) = match &original {
+                Some(at) => {
+                    let (line, _) = at.source.line_column(at.range.start as usize);
+                    (at.source.name.clone(), line)
+                }
+                None => py.import("flambeau._trace")?.getattr("user_frame")?.call0()?.extract()?,
+            };
+            let registry = registries.entry(file.clone()).or_insert_with(|| PyDict::new(py).unbind());
             let keywords = PyDict::new(py);
             keywords.set_item("registry", registry.bind(py))?;
             let emit = py.import("warnings")?.getattr("warn_explicit")?;
-            emit.call((message, category, file, line), Some(&keywords)).map(|_| ())
+            emit.call((warning.message, category, file, line), Some(&keywords)).map(|_| ())
         };
         // A warning that is turned into an exception cannot end the run: the receiver of warnings has no result.
         if let Err(error) = Python::attach(emit) {

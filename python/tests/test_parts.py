@@ -220,3 +220,25 @@ def test_a_statement_warns_once_in_every_call():
         for _ in range(2):
             noisy(1)
     assert [str(one.message) for one in caught] == ["noise", "noise"]
+
+
+def test_warnings_have_the_line_of_their_statement():
+    import warnings
+
+    def first():
+        warnings.warn("noise")
+
+    def second():
+        warnings.warn("noise")
+
+    def both(n: int):
+        for _ in range(n):
+            first()
+            second()
+
+    compiled = jit.script(both)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        compiled(3)
+    lines = [first.__code__.co_firstlineno + 1, second.__code__.co_firstlineno + 1]
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, line) for line in lines]
