@@ -28,6 +28,7 @@ from . import _dtypes, _native, errors
 from ._annotations import Unknown, annotation_text
 from ._markers import Future, kind_of
 from ._ops import Operator
+from ._sources import definition
 from ._values import device
 from .errors import UnsupportedError
 
@@ -64,12 +65,11 @@ class Place:
 class Source:
     """The lines of a definition, without common indentation, and its tree."""
 
-    def __init__(self, definition: Any) -> None:
+    def __init__(self, value: Any) -> None:
         try:
-            lines, first = inspect.getsourcelines(definition)
-            self.file = inspect.getsourcefile(definition) or "<unknown>"
+            lines, first, self.file = definition(value)
         except (OSError, TypeError) as error:
-            name = getattr(definition, "__qualname__", repr(definition))
+            name = getattr(value, "__qualname__", repr(value))
             raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
         # Comments and texts over several lines can have less indentation than the definition.
         indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
