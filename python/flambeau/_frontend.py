@@ -37,6 +37,34 @@ _MISSING = object()
 _TYPING = frozenset({"Any", "Dict", "List", "Optional", "Tuple", "Union"})
 """Types that annotations may name without an import."""
 
+from_source: set[str] = set()
+"""Functions, and modules of functions, of PyTorch that the compiler does not know by name, and whose source is compiled instead."""
+
+
+def _is_from_source(path: str) -> bool:
+    return path in from_source or path.rpartition(".")[0] in from_source
+
+_UNKNOWN = re.compile(r"`(torch(?:\.\w+)+)` is not supported|Unknown builtin op: aten::(\w+)")
+
+
+def is_now_from_source(message: str) -> bool:
+    """Notes the function of PyTorch that an error of the compiler says is not known. Returns whether it has a source and was not noted
+    before, so that another attempt may succeed."""
+    import sys
+
+    found = _UNKNOWN.search(message)
+    if found is None:
+        return False
+    path = found[1] or f"torch.{found[2]}"
+    value = sys.modules.get("torch")
+    for name in path.split(".")[1:]:
+        value = getattr(value, name, None)
+    if path in from_source or not isinstance(value, (types.FunctionType, types.ModuleType)):
+        return False
+    from_source.add(path)
+    return True
+
+
 _BUILTINS = frozenset({
     "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
     "hex", "id", "int", "isinstance", "len", "list", "max", "min", "oct", "ord", "pow", "print", "range", "reversed", "round",
@@ -860,7 +888,7 @@ class Texts:
         if hasattr(value, "_function") and hasattr(value, "schema"):
             return self._compiled_function(value, place)
         named = _path_in_torch(value, path, module)
-        if named is not None:
+        if named is not None and not (isinstance(value, types.FunctionType) and _is_from_source(named)):
             self._of_torch = self._of_torch or named.startswith("torch.")
             return named
         if isinstance(value, types.FunctionType):

@@ -254,6 +254,8 @@ class _Facts:
 
     def _collect(self) -> None:
         module, place = self.module, place_of(self.cls)
+        if "_parameters" not in vars(module):
+            raise MisuseError(f"'{self.cls.__name__}' has not been initialized, did you forget to call 'super()'?")
         for name, value in module._parameters.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
         for name, value in module._buffers.items():
@@ -305,7 +307,13 @@ class _Facts:
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
             text = None
-            if hint is not None and hint is not typing.Final:
+            if is_constant or final:
+                try:
+                    # Of a constant the value counts, which need not be of the annotated type (`stride: Final[int] = None`).
+                    text = type_of_value(value, self._class_name)
+                except (Unknown, NotImplementedError):
+                    text = None
+            if text is None and hint is not None and hint is not typing.Final:
                 try:
                     text = self.texts.type_text(hint, place)
                 except NotImplementedError:
@@ -580,7 +588,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 def _check_self(source: Source, node: ast.FunctionDef) -> None:
     if not [*node.args.posonlyargs, *node.args.args]:
-        raise source.place(node).error(f"the method `{node.name}` does not have a self argument")
+        raise source.place(node).error(f"methods must have a self argument: `{node.name}`")
 
 
 def _tuple_text(parts: list[str]) -> str:

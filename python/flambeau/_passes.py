@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from . import _native
-from ._native import Graph, Node, Value
+from ._native import Block, Graph, Node, Value
 
 
 class RewritePass:
@@ -118,17 +118,42 @@ def _html(self: Graph) -> str:
 Graph._repr_html_ = _html  # type: ignore[method-assign]
 
 
-def _nodes(graph: Any, kind: str, recurse: bool) -> list[Node]:
-    return [node for node in graph.nodes(nested=recurse) if node.kind == kind]
+def _nodes(owner: Any, kind: str, recurse: bool) -> list[Node]:
+    """Returns the nodes of a kind in a graph, a block or the blocks of a node, in order."""
+    if isinstance(owner, Graph):
+        return [node for node in owner.nodes(nested=recurse) if node.kind == kind]
+    found = []
+    stack = [iter(_blocks_of(owner))]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        if node.kind == kind:
+            found.append(node)
+        if recurse:
+            stack.append(iter(_blocks_of(node)))
+    return found
 
 
-def _find_node(self: Graph, kind: str, recurse: bool = True) -> Node | None:
+def _blocks_of(owner: Any) -> list[Node]:
+    blocks = [owner] if isinstance(owner, Block) else owner.blocks()
+    return [node for block in blocks for node in block.nodes()]
+
+
+def _param_node(block: Block) -> Node | None:
+    """Returns the node whose results are the inputs of a block; ``None`` for a block without inputs."""
+    inputs = block.inputs()
+    return inputs[0].node if inputs else None
+
+
+def _find_node(self: Any, kind: str, recurse: bool = True) -> Node | None:
     """Returns the first node of a kind, ``None`` if there is none."""
     found = _nodes(self, kind, recurse)
     return found[0] if found else None
 
 
-def _find_all_nodes(self: Graph, kind: str, recurse: bool = True) -> list[Node]:
+def _find_all_nodes(self: Any, kind: str, recurse: bool = True) -> list[Node]:
     """Returns all nodes of a kind."""
     return _nodes(self, kind, recurse)
 
@@ -162,6 +187,12 @@ Graph.effects = _effects  # type: ignore[method-assign]
 for _class, _name, _method in (
     (Graph, "findNode", _find_node),
     (Graph, "findAllNodes", _find_all_nodes),
+    (Node, "findNode", _find_node),
+    (Node, "findAllNodes", _find_all_nodes),
+    (Block, "findNode", _find_node),
+    (Block, "findAllNodes", _find_all_nodes),
+    (Block, "paramNode", lambda self: _param_node(self)),
+    (Block, "returnNode", lambda self: self.return_node()),
     (Node, "input", _input),
     (Node, "output", _output),
     (Node, "inputsAt", lambda self, i: self.inputs()[i]),

@@ -37,7 +37,7 @@ pub(crate) fn torch_generator() -> Generator {
 /// # Errors
 /// The exception of PyTorch.
 pub(crate) fn give_back(py: Python<'_>, generator: &Generator) -> PyResult<()> {
-    let Some(engine) = generator.take_engine::<Engine>() else { return Ok(()) };
+    let Some(engine) = generator.take_engine(Engine::new) else { return Ok(()) };
     let mut bytes = read(py)?;
     write_state(&mut bytes, &engine);
     let helper = py.import("flambeau._values")?.getattr("set_torch_rng_state")?;

@@ -68,3 +68,20 @@ def test_traces_draw_what_python_draws_and_return_tensors_of_pytorch():
     found = traced()
     torch.manual_seed(5)
     assert isinstance(found, torch.Tensor) and torch.equal(found, noise())
+
+
+def test_programs_seed_the_generator():
+    @jit.script
+    def seeded(n: int):
+        torch.manual_seed(n)
+        return torch.rand(3)
+
+    @jit.script
+    def seeds(n: int):
+        torch.manual_seed(n)
+
+    torch.manual_seed(9)
+    wanted = torch.rand(6)
+    assert torch.equal(torch.cat([seeded(9), torch.rand(3)]), wanted)
+    seeds(9)
+    assert torch.equal(torch.rand(6), wanted)

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flambeau_tensor::Device;
 use parking_lot::Mutex;
@@ -61,6 +61,8 @@ struct GeneratorData {
     engine: Mutex<Option<Box<dyn AnyEngine>>>,
     /// Makes the engine instead of the seed, unless it returns `None`.
     source: Option<Box<Source>>,
+    /// Whether the next engine is made from the seed although there is a source.
+    is_reseeded: AtomicBool,
 }
 
 type Source = dyn Fn() -> Option<Box<dyn AnyEngine>> + Send + Sync;
@@ -91,7 +93,13 @@ impl Generator {
     #[must_use]
     pub fn new(device: Device, seed: u64) -> Self {
         let seed = AtomicU64::new(seed);
-        Self(Arc::new(GeneratorData { device, seed, engine: Mutex::new(None), source: None }))
+        Self(Arc::new(GeneratorData {
+            device,
+            seed,
+            engine: Mutex::new(None),
+            source: None,
+            is_reseeded: AtomicBool::new(false),
+        }))
     }
 
     /// Creates a generator whose engine `source` returns when the first number is drawn, for state that another library owns.
@@ -109,14 +117,20 @@ impl Generator {
             seed,
             engine: Mutex::new(None),
             source: Some(Box::new(source)),
+            is_reseeded: AtomicBool::new(false),
         }))
     }
 
-    /// Takes the engine if numbers were drawn from an engine of type `E`. The next draw makes a new one.
+    /// Takes the engine if numbers were drawn from an engine of type `E` or the generator was reseeded; `make` creates the engine of
+    /// a seed from which nothing was drawn. The next draw makes a new one.
     #[must_use]
-    pub fn take_engine<E: Clone + Send + 'static>(&self) -> Option<E> {
-        let taken = self.0.engine.lock().take();
-        taken.and_then(|engine| (*engine).as_any().downcast_ref::<E>().cloned())
+    pub fn take_engine<E: Clone + Send + 'static>(&self, make: impl FnOnce(u64) -> E) -> Option<E> {
+        let mut engine = self.0.engine.lock();
+        let is_reseeded = self.0.is_reseeded.swap(false, Ordering::Relaxed);
+        match engine.take() {
+            Some(engine) => (*engine).as_any().downcast_ref::<E>().cloned(),
+            None => is_reseeded.then(|| make(self.seed())),
+        }
     }
 
     /// Returns the generator's device.
@@ -135,6 +149,7 @@ impl Generator {
     pub fn reseed(&self, seed: u64) {
         let mut engine = self.0.engine.lock();
         self.0.seed.store(seed, Ordering::Relaxed);
+        self.0.is_reseeded.store(true, Ordering::Relaxed);
         *engine = None;
     }
 
@@ -147,7 +162,7 @@ impl Generator {
     ) -> R {
         let mut slot = self.0.engine.lock();
         if slot.is_none() {
-            *slot = self.0.source.as_ref().and_then(|source| source());
+            *slot = self.from_source();
         }
         if !slot.as_ref().is_some_and(|engine| (**engine).as_any().is::<E>()) {
             *slot = Some(Box::new(make(self.seed())));
@@ -160,10 +175,20 @@ impl Generator {
     #[must_use]
     pub fn fork(&self) -> Self {
         let engine = self.0.engine.lock();
-        let made = || self.0.source.as_ref().and_then(|source| source());
-        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(made);
+        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(|| self.from_source());
         let seed = AtomicU64::new(self.seed());
-        Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy), source: None }))
+        Self(Arc::new(GeneratorData {
+            device: self.0.device,
+            seed,
+            engine: Mutex::new(copy),
+            source: None,
+            is_reseeded: AtomicBool::new(false),
+        }))
+    }
+
+    fn from_source(&self) -> Option<Box<dyn AnyEngine>> {
+        let is_reseeded = self.0.is_reseeded.load(Ordering::Relaxed);
+        self.0.source.as_ref().filter(|_| !is_reseeded).and_then(|source| source())
     }
 
     /// Returns the identity of the generator, unique while the generator exists.
