@@ -296,13 +296,13 @@ pub(crate) fn register_operator(
     extend(py, move |extensions| extensions.operators.push(Arc::new(operator)))
 }
 
+/// Name, overload, arguments and number of results: see [`parse_schema`].
+type SchemaParts = (String, String, Vec<(String, String, bool)>, usize);
+
 /// Names, types and kinds of the arguments of a schema, and the number of its results: `(name, overload, [(argument, type, is
 /// tensor)], results)`.
 #[pyfunction]
-pub(crate) fn parse_schema(
-    py: Python<'_>,
-    schema: &str,
-) -> PyResult<(String, String, Vec<(String, String, bool)>, usize)> {
+pub(crate) fn parse_schema(py: Python<'_>, schema: &str) -> PyResult<SchemaParts> {
     let parsed = FunctionSchema::parse(schema).map_err(|error| misuse(py, error.to_string()))?;
     let is_tensor = |ty: Type| {
         let ty = ty.unwrap_optional();

@@ -2,7 +2,7 @@
 //!
 //! Which tensors are which values is known in Python (`flambeau/_trace.py`), for tensors of every library.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flambeau::Type;
@@ -30,7 +30,7 @@ pub(crate) struct PyTracedValue(ValueId);
 pub(crate) struct PyRecorder {
     /// `None` after the end of the trace.
     recorder: Mutex<Option<Recorder>>,
-    sources: Mutex<HashMap<String, Arc<Source>>>,
+    sources: Mutex<BTreeMap<String, Arc<Source>>>,
     program: Hosted,
 }
 

@@ -162,7 +162,7 @@ impl Generator {
     ) -> R {
         let mut slot = self.0.engine.lock();
         if slot.is_none() {
-            *slot = self.from_source();
+            *slot = self.engine_of_source();
         }
         if !slot.as_ref().is_some_and(|engine| (**engine).as_any().is::<E>()) {
             *slot = Some(Box::new(make(self.seed())));
@@ -175,7 +175,7 @@ impl Generator {
     #[must_use]
     pub fn fork(&self) -> Self {
         let engine = self.0.engine.lock();
-        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(|| self.from_source());
+        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(|| self.engine_of_source());
         let seed = AtomicU64::new(self.seed());
         Self(Arc::new(GeneratorData {
             device: self.0.device,
@@ -186,7 +186,7 @@ impl Generator {
         }))
     }
 
-    fn from_source(&self) -> Option<Box<dyn AnyEngine>> {
+    fn engine_of_source(&self) -> Option<Box<dyn AnyEngine>> {
         let is_reseeded = self.0.is_reseeded.load(Ordering::Relaxed);
         self.0.source.as_ref().filter(|_| !is_reseeded).and_then(|source| source())
     }
