@@ -29,6 +29,7 @@ from ._annotations import Unknown, annotation_text
 from ._markers import Future, kind_of
 from ._ops import Operator
 from ._sources import definition
+from ._torch_paths import is_from_source, path_in_torch
 from ._values import device
 from .errors import UnsupportedError
 
@@ -36,34 +37,6 @@ _MISSING = object()
 
 _TYPING = frozenset({"Any", "Dict", "List", "Optional", "Tuple", "Union"})
 """Types that annotations may name without an import."""
-
-from_source: set[str] = set()
-"""Functions, and modules of functions, of PyTorch that the compiler does not know by name, and whose source is compiled instead."""
-
-
-def _is_from_source(path: str) -> bool:
-    return path in from_source or path.rpartition(".")[0] in from_source
-
-_UNKNOWN = re.compile(r"`(torch(?:\.\w+)+)` is not supported|Unknown builtin op: aten::(\w+)")
-
-
-def is_now_from_source(message: str) -> bool:
-    """Notes the function of PyTorch that an error of the compiler says is not known. Returns whether it has a source and was not noted
-    before, so that another attempt may succeed."""
-    import sys
-
-    found = _UNKNOWN.search(message)
-    if found is None:
-        return False
-    path = found[1] or f"torch.{found[2]}"
-    value = sys.modules.get("torch")
-    for name in path.split(".")[1:]:
-        value = getattr(value, name, None)
-    if path in from_source or not isinstance(value, (types.FunctionType, types.ModuleType)):
-        return False
-    from_source.add(path)
-    return True
-
 
 _BUILTINS = frozenset({
     "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
@@ -887,8 +860,8 @@ class Texts:
             return self.function(python)
         if hasattr(value, "_function") and hasattr(value, "schema"):
             return self._compiled_function(value, place)
-        named = _path_in_torch(value, path, module)
-        if named is not None and not (isinstance(value, types.FunctionType) and _is_from_source(named)):
+        named = path_in_torch(value, path, module)
+        if named is not None and not (isinstance(value, types.FunctionType) and is_from_source(named)):
             self._of_torch = self._of_torch or named.startswith("torch.")
             return named
         if isinstance(value, types.FunctionType):
@@ -922,23 +895,3 @@ def _names_broadcasting_list(expression: str) -> bool:
         return _has_broadcasting_list(ast.parse(expression.strip(), mode="eval"))
     except SyntaxError:
         return False
-
-
-def _path_in_torch(value: Any, path: str, module: str) -> str | None:
-    """Returns the path of a function or class of PyTorch or :mod:`math`."""
-    root = path.split(".")[0]
-    if root in ("torch", "math") and "." in path:
-        return path
-    if module == "math":
-        return f"math.{value.__name__}"
-    import sys
-
-    torch = sys.modules.get("torch")
-    name = getattr(value, "__name__", None)
-    if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
-        return None
-    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
-    for home in homes:
-        if getattr(home, name, None) is value:
-            return f"{home.__name__}.{name}"
-    return None

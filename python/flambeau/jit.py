@@ -417,7 +417,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     if hasattr(definition, "__script_if_tracing_wrapper"):
         # A function of PyTorch's `script_if_tracing`.
         definition = definition.__original_fn
-    from ._frontend import is_now_from_source
+    from ._torch_paths import is_now_from_source
     from .errors import CompileError, UnsupportedError
 
     while True:
