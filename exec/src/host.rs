@@ -10,7 +10,7 @@ use crate::resident;
 use crate::tape::Tape;
 use crate::timing::NodeTimes;
 use flambeau_ir::value::{Generator, IValue};
-use flambeau_ir::{Graph, NodeId, Type};
+use flambeau_ir::{Graph, NodeId, SourceRange, Type};
 use flambeau_tensor::{Device, MemoryBudget, Storage, Tensor};
 use std::any::{Any, TypeId};
 use std::cell::{Cell, RefCell};
@@ -52,8 +52,17 @@ pub type Interrupt = fn() -> bool;
 /// Interval of the calls of an [`Interrupt`].
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// A warning of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Warning<'a> {
+    /// The text.
+    pub message: &'a str,
+    /// The statement, if it is known.
+    pub at: Option<&'a SourceRange>,
+}
+
 /// Receiver of warnings.
-pub type WarnSink = Box<dyn FnMut(&str) + Send>;
+pub type WarnSink = Box<dyn FnMut(Warning<'_>) + Send>;
 
 /// Operators of the embedding program, called by `prim::PythonOp` and similar nodes. An operator of the language on a value
 /// of the host is a call of the function of Python's module `operator`, such as `operator.__add__`.
@@ -194,7 +203,7 @@ impl Host {
     }
 
     /// Sets the receiver of warnings.
-    pub fn set_warn(&mut self, sink: impl FnMut(&str) + Send + 'static) -> &mut Self {
+    pub fn set_warn(&mut self, sink: impl FnMut(Warning<'_>) + Send + 'static) -> &mut Self {
         self.services().warn = Some(Box::new(sink));
         self
     }
@@ -471,9 +480,9 @@ impl Host {
     }
 
     /// Emits a warning.
-    pub fn warn(&mut self, message: &str) {
+    pub fn warn(&mut self, warning: Warning<'_>) {
         if let Some(warn) = self.services.as_mut().and_then(|services| services.warn.as_mut()) {
-            warn(message);
+            warn(warning);
         }
     }
 

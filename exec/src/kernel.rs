@@ -10,7 +10,7 @@ use flambeau_ir::attr::{Attr, AttrSet};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::{Dict, Generator, IValue, List, ListItems, Str};
 use flambeau_ir::{Facet, OpDef};
-use flambeau_ir::{Graph, NodeId, Symbol, Type};
+use flambeau_ir::{Graph, NodeId, SourceRange, Symbol, Type};
 use flambeau_tensor::loops::OutputHint;
 use flambeau_tensor::{DType, Device, Scalar, Tensor};
 use smallvec::SmallVec;
@@ -208,6 +208,14 @@ impl<'a> KernelCx<'a> {
     #[inline]
     pub fn site(&self) -> CallOrigin<'a> {
         self.site
+    }
+
+    /// Returns the position of the call in the source, if it is known.
+    pub fn location(&self) -> Option<SourceRange> {
+        match self.site {
+            CallOrigin::Node(graph, node) => graph.locs().range(graph.loc(node)),
+            CallOrigin::Schema(_) => None,
+        }
     }
 
     /// Returns the attributes of the node, if there is one.

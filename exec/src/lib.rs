@@ -35,7 +35,7 @@ pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use eval::{EvalLimits, eval_node, run_node};
 pub use fast_path::FastPath;
-pub use host::{CancelToken, Host, HostCalls};
+pub use host::{CancelToken, Host, HostCalls, Warning};
 pub use intrinsic::{Intrinsic, OfElement, ScalarKind, ScalarOp};
 pub use kernel::{CallOrigin, Kernel, KernelCx, KernelResult, OpDefExt, Rets, panic_message};
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};

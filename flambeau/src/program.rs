@@ -89,6 +89,12 @@ impl Program {
         Program { session: session.clone(), engine, unit, graph, module }
     }
 
+    /// Returns the session that the program was made with.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the same code with another object of the root's class.
     fn with_object(&self, object: Object) -> Program {
         let root = self.module.as_ref().map(|root| Arc::new(Root { object, ..(**root).clone() }));

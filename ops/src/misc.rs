@@ -5,7 +5,7 @@ use crate::hash::hash;
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, machine, row};
 use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::Fact;
-use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult};
+use flambeau_exec::{ExecError, Gen, Host, Intrinsic, KernelCx, KernelError, KernelResult, Warning};
 use flambeau_ir::value::{EnumValue, Future, Generator, IValue, Str};
 use flambeau_ir::{AliasRule, Effects, ImplicitConversion, OpDef, Symbol, Type};
 use flambeau_tensor::promote::{Promotion, can_cast, promote};
@@ -253,7 +253,8 @@ fn session() -> Vec<OverloadRow> {
         .effects(Effects::IO),
         row("aten::warn", "", "Emits a warning to the session.", |cx| {
             let message = cx.string(0)?.clone();
-            cx.host().warn(&message.to_text());
+            let at = cx.location();
+            cx.host().warn(Warning { message: &message.to_text(), at: at.as_ref() });
             Ok(())
         })
         .effects(Effects::IO),

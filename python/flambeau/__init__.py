@@ -13,18 +13,21 @@ from typing import Any
 
 from . import _dtypes, _native, _tensor, errors, jit
 from ._dtypes import dtype
+from ._extend import RuleSet, RuleTrial, custom_op, rules
 from ._native import Block, Graph, Node, Tensor, Value, from_dlpack, manual_seed, parse_graph, passes
 from ._ops import ops
-from ._passes import Finding, Report, RewritePass, fuzz, rewrite_pass
+from ._passes import Analysis, Finding, Report, RewritePass, analysis, fuzz, rewrite_pass
 from ._tensor import tensor
 from ._values import device
 from .errors import CompileError, Error, InternalError, LimitError, MisuseError, RuntimeError, UnsupportedError
 from .jit import CompilationUnit, ExportedProgram, ScriptFunction, ScriptModule, load, save
 
 __all__ = [
-    "Block", "CompilationUnit", "CompileError", "Error", "ExportedProgram", "Finding", "Graph", "InternalError", "LimitError",
-    "MisuseError", "Node", "Report", "RewritePass", "RuntimeError", "Value", "parse_graph", "passes", "rewrite_pass", "ScriptFunction", "ScriptModule", "Tensor", "UnsupportedError", "device", "dtype", "errors",
-    "from_dlpack", "fuzz", "jit", "load", "manual_seed", "no_grad", "ops", "save", "tensor",
+    "Analysis", "Block", "CompilationUnit", "CompileError", "Error", "ExportedProgram", "Finding", "Graph", "InternalError", "LimitError",
+    "MisuseError", "Node", "Report", "RewritePass", "RuleSet", "RuleTrial", "RuntimeError", "ScriptFunction",
+    "ScriptModule", "Tensor", "UnsupportedError", "Value", "analysis", "custom_op", "device", "dtype", "errors",
+    "from_dlpack", "fuzz", "jit", "load", "manual_seed", "no_grad", "ops", "parse_graph", "passes", "rewrite_pass", "rules", "save",
+    "tensor",
     "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
     "bool", "bfloat16",
 ]  # fmt: skip

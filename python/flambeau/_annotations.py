@@ -26,6 +26,22 @@ class Unknown(Exception):
         self.message = message or f"{what} is no type of programs"
 
 
+def _without_types(annotation: Any) -> str | None:
+    """Returns the name of a generic type that is used without contained types."""
+    for known, name in ((tuple, "Tuple"), (typing.Tuple, "Tuple"), (typing.Optional, "Optional"), (typing.List, "List"), (typing.Dict, "Dict")):
+        if annotation is known:
+            return name
+    is_future = getattr(annotation, "__name__", "") == "Future" and isinstance(annotation, type)
+    return "Future" if is_future and annotation.__module__.split(".")[0] in ("torch", "flambeau") else None
+
+
+def without_types(name: str) -> str:
+    """Returns PyTorch's message for a generic type without contained types."""
+    if name == "Dict":
+        return "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"
+    return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
+
+
 def annotation_text(
     annotation: Any, name_of_class: typing.Callable[[type], str], forward: typing.Callable[[str], Any] | None = None
 ) -> str:
@@ -35,12 +51,9 @@ def annotation_text(
     Raises:
         Unknown: the annotation has no counterpart.
     """
-    if annotation is tuple or annotation is typing.Tuple or annotation is typing.Optional:
-        name = "Optional" if annotation is typing.Optional else "Tuple"
-        raise Unknown(
-            f"`{name}` without a contained type",
-            f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]",
-        )
+    bare = _without_types(annotation)
+    if bare is not None:
+        raise Unknown(f"`{bare}` without a contained type", without_types(bare))
     if isinstance(annotation, (str, typing.ForwardRef)) and forward is not None:
         text = annotation if isinstance(annotation, str) else annotation.__forward_arg__
         return annotation_text(forward(text), name_of_class, forward)
@@ -71,8 +84,6 @@ def annotation_text(
         return text if len(kept) == len(args) else f"Optional[{text}]"
     if origin is typing.Final:
         return inner(args[0])
-    if annotation in (typing.List, typing.Dict):
-        return "List[Tensor]" if annotation is typing.List else "Dict[str, Tensor]"
     module = getattr(annotation, "__module__", "") or ""
     if isinstance(annotation, type):
         if module == "torch" or module.startswith("torch."):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import enum
-import inspect
 import sys
 import types
 import typing
@@ -14,13 +13,14 @@ from typing import Any
 
 from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, raise_instead, scope_of
 from ._markers import kind_of
+from ._sources import definition
 
 
 def place_of(cls: type) -> Place:
     """Returns the position of a class, for errors."""
     try:
-        lines, first = inspect.getsourcelines(cls)
-        return Place(inspect.getsourcefile(cls) or "<unknown>", first, 1, lines[0].rstrip("\n"))
+        lines, first, file = definition(cls)
+        return Place(file, first, 1, lines[0].rstrip("\n"))
     except (OSError, TypeError):
         return Place(cls.__module__, 1, 1, f"class {cls.__name__}")
 

@@ -28,6 +28,8 @@ from . import _dtypes, _native, errors
 from ._annotations import Unknown, annotation_text
 from ._markers import Future, kind_of
 from ._ops import Operator
+from ._sources import definition
+from ._torch_paths import is_from_source, path_in_torch
 from ._values import device
 from .errors import UnsupportedError
 
@@ -64,12 +66,11 @@ class Place:
 class Source:
     """The lines of a definition, without common indentation, and its tree."""
 
-    def __init__(self, definition: Any) -> None:
+    def __init__(self, value: Any) -> None:
         try:
-            lines, first = inspect.getsourcelines(definition)
-            self.file = inspect.getsourcefile(definition) or "<unknown>"
+            lines, first, self.file = definition(value)
         except (OSError, TypeError) as error:
-            name = getattr(definition, "__qualname__", repr(definition))
+            name = getattr(value, "__qualname__", repr(value))
             raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
         # Comments and texts over several lines can have less indentation than the definition.
         indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
@@ -365,6 +366,9 @@ class Rewriter(ast.NodeVisitor):
         self.edits.replace_range(end, end, ")")
 
     def visit_Call(self, node: ast.Call) -> None:
+        if self._asks_for_overrides(node):
+            self.edits.replace(node, "False")
+            return
         head = self._denoted(node.func)
         if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
             self._returns(node, head)
@@ -410,6 +414,21 @@ class Rewriter(ast.NodeVisitor):
         line = self.edits.source.lines[statement.lineno - 1].encode()
         return line[statement.col_offset :].startswith(b"elif")
 
+    def visit_For(self, node: ast.For) -> None:
+        if node.orelse:
+            raise self.edits.source.place(node.orelse[0]).error("else branches of for loops aren't supported")
+        self.generic_visit(node)
+
+    def visit_While(self, node: ast.While) -> None:
+        if node.orelse:
+            raise self.edits.source.place(node.orelse[0]).error("else branches of while loops aren't supported")
+        self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        if None in node.keys:
+            raise self.edits.source.place(node).error("Dict expansion (e.g. `{**dict}`) is not supported")
+        self.generic_visit(node)
+
     def visit_IfExp(self, node: ast.IfExp) -> None:
         live = self._is_true_in_programs(node.test)
         self.visit(node.test)
@@ -436,6 +455,8 @@ class Rewriter(ast.NodeVisitor):
             if decisive in truths:
                 return decisive
             return None if None in truths else not decisive
+        if isinstance(test, ast.Call) and self._asks_for_overrides(test):
+            return False
         if isinstance(test, ast.Call) and not test.args:
             callee = self._denoted(test.func)
             module = getattr(callee, "__module__", None) or ""
@@ -443,6 +464,15 @@ class Rewriter(ast.NodeVisitor):
             if getattr(callee, "__name__", None) == "is_scripting" and own:
                 return True
         return None
+
+    def _asks_for_overrides(self, call: ast.Call) -> bool:
+        """Returns whether a call asks if an argument overrides functions of PyTorch, which no value of a program does."""
+        callee = self._denoted(call.func)
+        module = getattr(callee, "__module__", None) or ""
+        name = getattr(callee, "__name__", None) or ""
+        return module.split(".")[0] == "torch" and name.lstrip("_") in (
+            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+        )  # fmt: skip
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -564,7 +594,9 @@ class Fallback:
 class Texts:
     """The texts of one program."""
 
-    def __init__(self, fallback: bool = False, missing: Any = _MISSING) -> None:
+    def __init__(self, fallback: bool = False, missing: Any = _MISSING, prefix: str = "") -> None:
+        # What the names of functions and classes start with.
+        self._prefix = prefix
         # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
         self._of_torch = False
         # What the look-ups of texts return for names that they do not have.
@@ -600,6 +632,10 @@ class Texts:
             self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions
         )
 
+    def classes(self) -> list[tuple[str, type]]:
+        """Returns the classes of Python by the names of their types."""
+        return [(name.removeprefix("__torch__."), cls) for name, cls in self._classes.items()]
+
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
@@ -621,7 +657,7 @@ class Texts:
 
     def reserve(self, name: str, key: Any) -> str:
         """Gives an object a name that no other one of the program has."""
-        name = "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+        name = self._prefix + "".join(c if c.isalnum() or c == "_" else "_" for c in name)
         unique, count = name, 0
         while unique in self._used:
             count += 1
@@ -824,8 +860,8 @@ class Texts:
             return self.function(python)
         if hasattr(value, "_function") and hasattr(value, "schema"):
             return self._compiled_function(value, place)
-        named = _path_in_torch(value, path, module)
-        if named is not None:
+        named = path_in_torch(value, path, module)
+        if named is not None and not (isinstance(value, types.FunctionType) and is_from_source(named)):
             self._of_torch = self._of_torch or named.startswith("torch.")
             return named
         if isinstance(value, types.FunctionType):
@@ -859,23 +895,3 @@ def _names_broadcasting_list(expression: str) -> bool:
         return _has_broadcasting_list(ast.parse(expression.strip(), mode="eval"))
     except SyntaxError:
         return False
-
-
-def _path_in_torch(value: Any, path: str, module: str) -> str | None:
-    """Returns the path of a function or class of PyTorch or :mod:`math`."""
-    root = path.split(".")[0]
-    if root in ("torch", "math") and "." in path:
-        return path
-    if module == "math":
-        return f"math.{value.__name__}"
-    import sys
-
-    torch = sys.modules.get("torch")
-    name = getattr(value, "__name__", None)
-    if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
-        return None
-    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
-    for home in homes:
-        if getattr(home, name, None) is value:
-            return f"{home.__name__}.{name}"
-    return None

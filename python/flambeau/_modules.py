@@ -21,6 +21,7 @@ from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_in
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
 from .errors import CompileError, MisuseError
+from ._types import ModuleType, module_type
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
@@ -72,6 +73,8 @@ class Modules:
         self._classes: dict[Any, str] = {}
         self._class_of: dict[int, str] = {}
         self._values: dict[int, dict[str, Any]] = {}
+        # The types of modules, which are the same in every program.
+        self._types: dict[int, ModuleType] = {}
         # Tensors of PyTorch by the identity of the program's.
         self._tensors: dict[int, Any] = {}
         # Methods that programs call in Python.
@@ -93,6 +96,7 @@ class Modules:
             self.texts.texts.append(facts.text(name))
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
+        self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), type(module).__name__)
         return name
 
     def _is_imported(self, module: Any) -> bool:
@@ -156,6 +160,7 @@ class Modules:
             made = module
         else:
             made = wrap(native, None if traced else origin, self._tensors)
+        made.__dict__["_types"] = self._types
         if self.ignored:
             compiled = {id(origin_of(part)): part for part in made.modules()}
             for method in self.ignored:
@@ -249,12 +254,16 @@ class _Facts:
 
     def _collect(self) -> None:
         module, place = self.module, place_of(self.cls)
+        if "_parameters" not in vars(module):
+            raise MisuseError(f"'{self.cls.__name__}' has not been initialized, did you forget to call 'super()'?")
         for name, value in module._parameters.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
         for name, value in module._buffers.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.buffers)
         hints = {} if self.modules.traced else {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
         for name, child in module._modules.items():
+            if child is None and self.modules.traced:
+                continue
             interface = hints.get(name)
             if child is not None and is_interface(interface):
                 # Any module with these methods can take the place of this one later.
@@ -298,7 +307,13 @@ class _Facts:
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
             text = None
-            if hint is not None and hint is not typing.Final:
+            if is_constant or final:
+                try:
+                    # Of a constant the value counts, which need not be of the annotated type (`stride: Final[int] = None`).
+                    text = type_of_value(value, self._class_name)
+                except (Unknown, NotImplementedError):
+                    text = None
+            if text is None and hint is not None and hint is not typing.Final:
                 try:
                     text = self.texts.type_text(hint, place)
                 except NotImplementedError:
@@ -332,12 +347,29 @@ class _Facts:
             kind.append(name)
 
     def key(self) -> Any:
-        """What modules that share a class have in common."""
-        hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
-        functions = tuple((name, id(function)) for name, function in self.functions.items()), tuple(map(id, hooks))
+        """What modules that share a class of this program have in common."""
         own = [name for name in dir(self.cls) if kind_of(getattr(self.cls, name, None)) == "ignore"]
         instance = id(self.module) if own else None
-        return self.cls, tuple(self.types.items()), tuple(self.constants.items()), functions, instance, tuple(self.methods)
+        return self.cls, tuple(self.types.items()), self._common(), instance
+
+    def type_key(self, types: dict[int, ModuleType]) -> Any:
+        """What modules of one type have in common in all programs."""
+        from ._torch_modules import origin_of
+
+        attributes = []
+        for name, text in self.types.items():
+            value = self.values[name]
+            kind: Any = types.get(id(origin_of(value))) if is_module(value) else None
+            # The names of other classes are those of Python, but not unique.
+            classes = [cls for known, cls in self.texts.classes() if known in text] if kind is None else []
+            attributes.append((name, kind or text, *classes))
+        return tuple(attributes), self._common()
+
+    def _common(self) -> Any:
+        hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
+        functions = tuple(self.functions.items()), tuple(hooks)
+        tensors = tuple(self.parameters), tuple(self.buffers)
+        return tensors, tuple(self.constants.items()), functions, tuple(self.methods)
 
     def text(self, name: str) -> tuple[str, str, int]:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
@@ -556,7 +588,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 def _check_self(source: Source, node: ast.FunctionDef) -> None:
     if not [*node.args.posonlyargs, *node.args.args]:
-        raise source.place(node).error(f"the method `{node.name}` does not have a self argument")
+        raise source.place(node).error(f"methods must have a self argument: `{node.name}`")
 
 
 def _tuple_text(parts: list[str]) -> str:

@@ -18,6 +18,12 @@ _functions: dict[Any, Any] = {}
 
 _MAX_CACHED = 4096
 
+
+def forget() -> None:
+    """Drops the compiled expressions: there are new operators or rules."""
+    _functions.clear()
+
+
 trace: Any = None
 """The trace that records the calls of one thread, if one does (:mod:`flambeau._trace`)."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from . import _native
-from ._native import Graph, Node, Value
+from ._native import Block, Graph, Node, Value
 
 
 class RewritePass:
@@ -32,6 +33,42 @@ class RewritePass:
 def rewrite_pass(function: Callable[[Graph], Any]) -> RewritePass:
     """Makes a pass of a function that changes a graph."""
     return RewritePass(function)
+
+
+_T = TypeVar("_T")
+
+
+class Analysis(Generic[_T]):
+    """Facts about a graph, computed by a function and kept until the graph changes."""
+
+    def __init__(self, function: Callable[[Graph], _T]) -> None:
+        self._function = function
+        self._known: weakref.WeakKeyDictionary[Graph, tuple[int, _T]] = weakref.WeakKeyDictionary()
+        self.__name__ = function.__name__
+        self.__doc__ = function.__doc__
+
+    def __call__(self, target: Any) -> _T:
+        """Returns the facts about a graph as it is now, or about the graph of a compiled function."""
+        graph: Graph = target if isinstance(target, Graph) else target.graph
+        known = self._known.get(graph)
+        if known is not None and known[0] == graph.revision:
+            return known[1]
+        revision = graph.revision
+        facts = self._function(graph)
+        if graph.revision != revision:
+            from .errors import MisuseError
+
+            raise MisuseError(f"the analysis `{self.__name__}` changed the graph")
+        self._known[graph] = revision, facts
+        return facts
+
+    def __repr__(self) -> str:
+        return f"<Analysis {self.__name__}>"
+
+
+def analysis(function: Callable[[Graph], _T]) -> Analysis[_T]:
+    """Makes an analysis of a function that reads a graph. Its result may refer to nodes and values of the graph."""
+    return Analysis(function)
 
 
 class Finding:
@@ -62,10 +99,10 @@ class Report:
         return f"{text}, no failure>" if self.finding is None else f"{text}, a failure: {self.finding!r}>"
 
 
-def fuzz(target: RewritePass | Callable[[Graph], Any], seconds: float = 10, seed: int = 0) -> Report:
+def fuzz(target: Callable[[Graph], Any], seconds: float = 10, seed: int = 0) -> Report:
     """Runs a pass on generated programs, compares each with the program before, and reduces the first failure. Equal seeds
     generate equal programs."""
-    function = target._function if isinstance(target, RewritePass) else target
+    function: Any = target._function if isinstance(target, RewritePass) else target
     name = getattr(target, "__name__", "pass")
     checked, changed, finding = _native.fuzz_pass(function, name, float(seconds), seed)
     return Report(checked, changed, None if finding is None else Finding(*finding))
@@ -81,17 +118,42 @@ def _html(self: Graph) -> str:
 Graph._repr_html_ = _html  # type: ignore[method-assign]
 
 
-def _nodes(graph: Any, kind: str, recurse: bool) -> list[Node]:
-    return [node for node in graph.nodes(nested=recurse) if node.kind == kind]
+def _nodes(owner: Any, kind: str, recurse: bool) -> list[Node]:
+    """Returns the nodes of a kind in a graph, a block or the blocks of a node, in order."""
+    if isinstance(owner, Graph):
+        return [node for node in owner.nodes(nested=recurse) if node.kind == kind]
+    found = []
+    stack = [iter(_blocks_of(owner))]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
+        if node.kind == kind:
+            found.append(node)
+        if recurse:
+            stack.append(iter(_blocks_of(node)))
+    return found
 
 
-def _find_node(self: Graph, kind: str, recurse: bool = True) -> Node | None:
+def _blocks_of(owner: Any) -> list[Node]:
+    blocks = [owner] if isinstance(owner, Block) else owner.blocks()
+    return [node for block in blocks for node in block.nodes()]
+
+
+def _param_node(block: Block) -> Node | None:
+    """Returns the node whose results are the inputs of a block; ``None`` for a block without inputs."""
+    inputs = block.inputs()
+    return inputs[0].node if inputs else None
+
+
+def _find_node(self: Any, kind: str, recurse: bool = True) -> Node | None:
     """Returns the first node of a kind, ``None`` if there is none."""
     found = _nodes(self, kind, recurse)
     return found[0] if found else None
 
 
-def _find_all_nodes(self: Graph, kind: str, recurse: bool = True) -> list[Node]:
+def _find_all_nodes(self: Any, kind: str, recurse: bool = True) -> list[Node]:
     """Returns all nodes of a kind."""
     return _nodes(self, kind, recurse)
 
@@ -114,26 +176,23 @@ def _output(self: Node) -> Value:
     return _only(self.outputs(), "outputs")
 
 
-class AliasDb:
-    """What the values of a graph may have in common. It answers for the graph as it is when it is asked."""
+def _effects(self: Graph) -> list[tuple[Node, str]]:
+    """Returns all nodes with the effects of running them, as text."""
+    return [(node, node.effects) for node in self.nodes(nested=True)]
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
 
-    def may_alias(self, a: Value, b: Value) -> bool:
-        """Returns whether two values may share memory."""
-        return self._graph.may_alias(a, b)
-
-    def has_writers(self, value: Value) -> bool:
-        """Returns whether a node may write the memory of a value."""
-        return self._graph.is_written(value)
-
+Graph.effects = _effects  # type: ignore[method-assign]
 
 # The names that these methods have in PyTorch.
 for _class, _name, _method in (
     (Graph, "findNode", _find_node),
     (Graph, "findAllNodes", _find_all_nodes),
-    (Graph, "alias_db", lambda self: AliasDb(self)),
+    (Node, "findNode", _find_node),
+    (Node, "findAllNodes", _find_all_nodes),
+    (Block, "findNode", _find_node),
+    (Block, "findAllNodes", _find_all_nodes),
+    (Block, "paramNode", lambda self: _param_node(self)),
+    (Block, "returnNode", lambda self: self.return_node()),
     (Node, "input", _input),
     (Node, "output", _output),
     (Node, "inputsAt", lambda self, i: self.inputs()[i]),
@@ -141,6 +200,7 @@ for _class, _name, _method in (
     (Node, "inputsSize", lambda self: len(self.inputs())),
     (Node, "outputsSize", lambda self: len(self.outputs())),
     (Value, "debugName", lambda self: self.name),
+    (Value, "setType", lambda self, text: self.set_type(str(text))),
     (Value, "toIValue", lambda self: self.constant()),
 ):
     setattr(_class, _name, _method)

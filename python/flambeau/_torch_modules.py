@@ -23,6 +23,7 @@ import torch
 from . import _native, _ops
 from ._torch_autograd import _mapped, call, memory_of, shared
 from ._markers import is_attribute
+from ._types import ModuleHandle
 from .jit import ScriptFunction, ScriptModule
 
 _Module = torch.nn.Module
@@ -332,6 +333,11 @@ class TorchModule(_Module, ScriptModule):
         if "_native" not in self.__dict__ or "forward" not in self._native.methods():
             raise AttributeError(f"{type(self).__name__} has no compiled method `forward`")
         return self._method("forward")
+
+    @property
+    def _c(self) -> ModuleHandle:
+        """The object of the module by the names that it has in PyTorch."""
+        return ModuleHandle(self)
 
     def _wrap_function(self, function: _native.Function) -> ScriptFunction:
         return Method(function, self, function.name.rpartition(".")[2])

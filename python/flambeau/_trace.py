@@ -73,9 +73,11 @@ def leaves(kind: str) -> None:
 class Trace:
     """One recorded run."""
 
-    def __init__(self, program: _native.Program | None = None, class_name: str | None = None) -> None:
+    def __init__(
+        self, program: _native.Program | None = None, class_name: str | None = None, of_torch: bool = False
+    ) -> None:
         self.program = program
-        self.recorder = _native.Recorder(program, class_name)
+        self.recorder = _native.Recorder(program, class_name, of_torch)
         self.thread = threading.get_ident()
         self.paused = 0
         self.scopes: list[str] = []
@@ -497,7 +499,8 @@ def trace_function(
     function: Callable[..., Any], inputs: tuple[Any, ...], strict: bool
 ) -> tuple[_native.Program, _native.Graph]:
     """Traces a function."""
-    trace = Trace()
+    # A trace without tensors of this package returns tensors of PyTorch, also of calls without tensors, where it is imported.
+    trace = Trace(of_torch="torch" in sys.modules and not any(isinstance(given, _native.Tensor) for given in inputs))
     result = record(trace, function, _names_of(function, len(inputs)), inputs, strict)
     program = trace.recorder.finish(result)
     return program, program.function("forward").graph()

@@ -227,6 +227,10 @@ class _Functions(TorchFunctionMode):
                 leaves(_CONVERSIONS[name])
                 with trace.pause():
                     return func(*args, **kwargs)
+        if name in ("__getitem__", "__setitem__") and self._selects_number(args[1]):
+            with_value = name == "__setitem__"
+            element = self._element(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
+            return func(element, ..., *args[2:]) if with_value else element
         if func is torch.tensor or func is torch.as_tensor:
             return self._constant(func, args, kwargs)
         if not self._has_number(list(kwargs.values())):
@@ -277,6 +281,36 @@ class _Functions(TorchFunctionMode):
         self.trace.bind(copy, self.trace.value(copy))  # type: ignore[arg-type]
         self.trace.call("aten::detach", [copy], [result])
         return result
+
+    def _selects_number(self, index: Any) -> bool:
+        """Returns whether an index without tensors has a number of the trace as an element: PyTorch's parser of indices would take the
+        integer that it is in the example."""
+        parts = index if isinstance(index, tuple) else (index,)
+        basic = all(
+            part is None or part is Ellipsis or type(part) is int or isinstance(part, slice) or self.trace.is_number(part)
+            for part in parts
+        )
+        return basic and any(self.trace.is_number(part) and not part.is_floating_point() for part in parts)
+
+    def _element(self, tensor: Any, index: tuple[Any, ...]) -> Any:
+        """Applies a basic index, one operator for each of its parts."""
+        aten, dim = torch.ops.aten, 0
+        taken = sum(part is not None and part is not Ellipsis for part in index)
+        for part in index:
+            if part is Ellipsis:
+                with self.trace.pause():
+                    dim = tensor.dim() - taken
+            elif part is None:
+                tensor, dim = aten.unsqueeze(tensor, dim), dim + 1
+            elif isinstance(part, slice):
+                start, stop, step = (self._passed(bound) for bound in (part.start, part.stop, part.step))
+                stop = sys.maxsize if stop is None else stop
+                tensor, dim = aten.slice(tensor, dim, 0 if start is None else start, stop, 1 if step is None else step), dim + 1
+                taken -= 1
+            else:
+                tensor = aten.select(tensor, dim, self._passed(part))
+                taken -= 1
+        return tensor
 
     def _positions(self, func: Any, name: str, args: Any) -> list[Any]:
         """Passes numbers of the trace as integers, except where an overload takes tensors."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+from . import _native
 
 _named_tuples: dict[tuple[str, tuple[str, ...]], Any] = {}
 
@@ -81,3 +82,17 @@ def to_numpy(tensor: Any) -> Any:
     import numpy
 
     return numpy.asarray(tensor.detach() if tensor.requires_grad else tensor)
+
+
+def torch_rng_state() -> bytes:
+    """Returns the state of PyTorch's default generator."""
+    import torch
+
+    return _native.to_bytes(_native.from_dlpack(torch.get_rng_state()))
+
+
+def set_torch_rng_state(state: bytes) -> None:
+    """Sets the state of PyTorch's default generator."""
+    import torch
+
+    torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))

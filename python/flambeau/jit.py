@@ -417,7 +417,19 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     if hasattr(definition, "__script_if_tracing_wrapper"):
         # A function of PyTorch's `script_if_tracing`.
         definition = definition.__original_fn
-    texts = Texts(fallback)
+    from ._torch_paths import is_now_from_source
+    from .errors import CompileError, UnsupportedError
+
+    while True:
+        try:
+            return _script(definition, Texts(fallback))
+        except (CompileError, UnsupportedError) as error:
+            if not is_now_from_source(error.message):
+                raise
+
+
+def _script(definition: Any, texts: Texts) -> Any:
+    """Compiles a function, a class or a module."""
     if builtins.isinstance(definition, types.FunctionType):
         return _compiled(definition, texts)
     if builtins.isinstance(definition, type):

@@ -8,9 +8,9 @@ use flambeau_fuzz::Campaign;
 use flambeau_fuzz::oracle::PassEquivalence;
 use pyo3::prelude::*;
 
+use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::session;
 use crate::values::or_raise;
 
 /// Calls a Python function with a graph, and takes the changed graph back.
@@ -24,6 +24,9 @@ fn apply(pass: &Py<PyAny>, program: &Hosted, graph: &mut Graph) -> Result<(), St
     })
 }
 
+/// The numbers of checked and changed cases, and the reason of the first failure with its case.
+type Outcome = (u64, u64, Option<(String, String)>);
+
 /// Runs a pass on generated programs for a time. Returns the number of checked cases, the number of those that the pass changed,
 /// and the first failure in its smallest form, if there is one: the reason, and the case as a file test.
 #[pyfunction]
@@ -33,7 +36,7 @@ pub(crate) fn fuzz_pass(
     name: &str,
     seconds: f64,
     seed: u64,
-) -> PyResult<(u64, u64, Option<(String, String)>)> {
+) -> PyResult<Outcome> {
     let session = session(py)?;
     let program: Hosted = or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into();
     let pass = Arc::new(pass_);

@@ -4,35 +4,40 @@
 //! the entity still exists and belongs to the graph, so a handle of something erased raises an exception. Edits whose
 //! preconditions the editor asserts are checked here first.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flambeau::analysis::{AliasDb, Analyses, Shapes};
+use flambeau::analysis::{Analyses, Shapes};
 use flambeau::ir::text::PrintOptions;
 use flambeau::ir::verify::verify_with;
 use flambeau::ir::{At, BlockId, CallArg, NodeId, Prim, ValueId};
-use flambeau::{Error, Graph, Type};
+use flambeau::{Error, Graph, Session, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::aliases::PyAliasDb;
 use crate::errors::{misuse, raise};
+use crate::extend::session;
 use crate::host::Hosted;
-use crate::program::{PyFunction, session};
+use crate::program::PyFunction;
 use crate::values::{Call, Failure, or_raise};
 
 /// A graph with the program whose functions and classes it may use.
-struct Shared {
+pub(crate) struct Shared {
     graph: Mutex<Graph>,
     program: Hosted,
+    /// The number of edits of the graphs in whose place this one is.
+    replaced: AtomicU64,
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Graph> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Graph> {
         self.graph.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A graph. A pass changes it in place.
-#[pyclass(name = "Graph", module = "flambeau", frozen)]
+#[pyclass(name = "Graph", module = "flambeau", frozen, weakref)]
 pub(crate) struct PyGraph(Arc<Shared>);
 
 /// A node of a graph: an operator with its operands and results.
@@ -53,7 +58,26 @@ fn gone(py: Python<'_>, what: &str) -> PyErr {
 
 impl PyGraph {
     pub(crate) fn new(graph: Graph, program: Hosted) -> PyGraph {
-        PyGraph(Arc::new(Shared { graph: Mutex::new(graph), program }))
+        PyGraph(Arc::new(Shared { graph: Mutex::new(graph), program, replaced: AtomicU64::new(0) }))
+    }
+
+    /// Runs a pipeline of a session on this graph.
+    ///
+    /// # Errors
+    /// The error of the pipeline; the graph is unchanged.
+    pub(crate) fn run_in(&self, py: Python<'_>, session: &Session, pipeline: &str) -> PyResult<()> {
+        let optimized = py.detach(|| {
+            let copy = self.0.lock().clone();
+            let program = session.program_with(copy, Arc::clone(self.0.program.unit()))?;
+            program.entry("forward")?.optimized(pipeline)
+        });
+        let optimized = or_raise(py, optimized)?;
+        let mut graph = self.0.lock();
+        // The revisions of the new graph start anew.
+        let edits = graph.journal().revision().edits() + 1;
+        self.0.replaced.fetch_add(edits, Ordering::Relaxed);
+        *graph = optimized;
+        Ok(())
     }
 
     /// Returns a copy of the graph as it is now.
@@ -66,8 +90,23 @@ impl PyGraph {
         ids.into_iter().map(|id| PyNode(Arc::clone(&self.0), id)).collect()
     }
 
-    /// Returns a value that is an argument of an edit.
-    fn own(&self, py: Python<'_>, value: &PyValue) -> PyResult<ValueId> {
+    pub(crate) fn of(shared: &Arc<Shared>) -> PyGraph {
+        PyGraph(Arc::clone(shared))
+    }
+
+    /// Returns a node that is an argument of a method.
+    pub(crate) fn own_node(&self, py: Python<'_>, node: &PyNode) -> PyResult<NodeId> {
+        if !Arc::ptr_eq(&self.0, &node.0) {
+            return Err(misuse(py, "the node is one of another graph".to_owned()));
+        }
+        if !self.0.lock().has_node(node.1) {
+            return Err(gone(py, "node"));
+        }
+        Ok(node.1)
+    }
+
+    /// Returns a value that is an argument of a method.
+    pub(crate) fn own(&self, py: Python<'_>, value: &PyValue) -> PyResult<ValueId> {
         if !Arc::ptr_eq(&self.0, &value.0) {
             return Err(misuse(py, "the value is one of another graph".to_owned()));
         }
@@ -146,6 +185,18 @@ impl PyGraph {
         self.0.lock().outputs().map(|id| PyValue(Arc::clone(&self.0), id)).collect()
     }
 
+    /// The node whose results are the inputs.
+    fn param_node(&self) -> PyNode {
+        let graph = self.0.lock();
+        PyNode(Arc::clone(&self.0), graph.param(graph.root()))
+    }
+
+    /// The node whose operands are the outputs.
+    fn return_node(&self) -> PyNode {
+        let graph = self.0.lock();
+        PyNode(Arc::clone(&self.0), graph.ret(graph.root()))
+    }
+
     /// The outermost block.
     fn block(&self) -> PyBlock {
         PyBlock(Arc::clone(&self.0), self.0.lock().root())
@@ -203,14 +254,13 @@ impl PyGraph {
 
     /// Runs a pipeline, such as `cse,dce` or `default`, on this graph.
     fn run(&self, py: Python<'_>, pipeline: &str) -> PyResult<()> {
-        let session = session(py)?;
-        let optimized = py.detach(|| {
-            let copy = self.0.lock().clone();
-            let program = session.program_with(copy, Arc::clone(self.0.program.unit()))?;
-            program.entry("forward")?.optimized(pipeline)
-        });
-        *self.0.lock() = or_raise(py, optimized)?;
-        Ok(())
+        self.run_in(py, self.0.program.session(), pipeline)
+    }
+
+    /// The number of edits so far: equal numbers mean that the graph did not change in between.
+    #[getter]
+    fn revision(&self) -> u64 {
+        self.0.lock().journal().revision().edits() + self.0.replaced.load(Ordering::Relaxed)
     }
 
     /// Raises an exception if the graph breaks a rule of the representation.
@@ -222,26 +272,21 @@ impl PyGraph {
     /// A function that runs a copy of the graph as it is now.
     fn function(&self, py: Python<'_>) -> PyResult<PyFunction> {
         let copy = self.0.lock().clone();
-        let session = session(py)?;
+        let session = self.0.program.session();
         let program = or_raise(py, session.program_with(copy, Arc::clone(self.0.program.unit())))?;
         PyFunction::of(py, self.0.program.with(program), "forward")
     }
 
-    /// Whether two values may share memory.
-    fn may_alias(&self, py: Python<'_>, a: &Bound<'_, PyValue>, b: &Bound<'_, PyValue>) -> PyResult<bool> {
-        let (a, b) = (self.own(py, a.get())?, self.own(py, b.get())?);
-        Ok(AliasDb::new(&self.0.lock()).may_alias(a, b))
-    }
-
-    /// Whether a node may write the memory of a value.
-    fn is_written(&self, py: Python<'_>, value: &Bound<'_, PyValue>) -> PyResult<bool> {
-        let value = self.own(py, value.get())?;
-        Ok(AliasDb::new(&self.0.lock()).has_writers(value))
+    /// The alias analysis. PyTorch's options have no effect: calls are followed where functions are known.
+    #[pyo3(signature = (_is_frozen=false, _descend_function_calls=false))]
+    fn alias_db(&self, _is_frozen: bool, _descend_function_calls: bool) -> PyAliasDb {
+        PyAliasDb::new(Arc::clone(&self.0))
     }
 
     /// The types of the values, by name, with the properties that shape analysis infers.
     fn shapes(&self) -> Vec<(String, String)> {
-        let graph = self.0.lock();
+        // Shape functions in Python release the interpreter lock, so the graph is not locked while they run.
+        let graph = self.0.lock().clone();
         let mut analyses = Analyses::new();
         let shapes = analyses.get::<Shapes>(&graph);
         let fact =
@@ -384,6 +429,19 @@ impl PyValue {
         Ok(self.lock(py)?.ty(self.1).to_string())
     }
 
+    /// Sets the type, as graphs print it. The verifier checks it against the uses; the facts of a wrong type, such as sizes, make
+    /// wrong programs.
+    fn set_type(&self, py: Python<'_>, text: &str) -> PyResult<()> {
+        let session = self.0.program.session();
+        let read = session.parse_ir_named(&format!("graph(%x : {text}):\n  return (%x)\n"), "<type>");
+        let program = or_raise(py, read)?;
+        let graph = or_raise(py, program.entry("forward"))?;
+        let ty = graph.graph().inputs().next().map(|value| graph.graph().ty(value));
+        let ty = ty.ok_or_else(|| misuse(py, format!("`{text}` is no type")))?;
+        self.lock(py)?.edit().set_type(self.1, ty);
+        Ok(())
+    }
+
     /// The node whose result the value is.
     #[getter]
     fn node(&self, py: Python<'_>) -> PyResult<PyNode> {
@@ -478,6 +536,6 @@ pub(crate) fn parse_graph(py: Python<'_>, text: &str, name: &str) -> PyResult<Py
 /// The names of the passes, with what they do.
 #[pyfunction]
 pub(crate) fn passes(py: Python<'_>) -> PyResult<Vec<(String, String)>> {
-    let library = session(py)?.passes();
-    Ok(library.passes().map(|entry| (entry.name.to_owned(), entry.doc.to_owned())).collect())
+    let session = session(py)?;
+    Ok(session.passes().passes().map(|entry| (entry.name.to_owned(), entry.doc.to_owned())).collect())
 }

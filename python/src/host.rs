@@ -10,13 +10,14 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flambeau::exec::{Fault, Host, HostCalls, KernelError, KernelResult, Rets};
-use flambeau::ir::value::HostValue;
+use flambeau::ir::value::{Generator, HostValue};
 use flambeau::ir::{HostOp, NodeId, Symbol};
 use flambeau::{Graph, IValue, Program, Type};
 use pyo3::exceptions::PyNameError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use crate::rng::give_back;
 use crate::values::{Call, Failure, Library, PyHost};
 
 /// Objects of Python by the names that a program gives them.
@@ -78,13 +79,19 @@ impl Hosted {
     }
 
     /// Installs Python as the host of a run. Tensors are passed to Python as tensors of `library`. Returns `None` for a program
-    /// that does not call Python.
-    pub(crate) fn serve(&self, host: &mut Host, library: Option<Library>) -> Option<Raised> {
+    /// that does not call Python. Calls of Python find the state of `generator` in PyTorch.
+    pub(crate) fn serve(
+        &self,
+        host: &mut Host,
+        library: Option<Library>,
+        generator: Option<&Generator>,
+    ) -> Option<Raised> {
         if self.objects.is_empty() {
             return None;
         }
         let raised = Raised::default();
-        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised), library });
+        let generator = generator.cloned();
+        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised), library, generator });
         Some(raised)
     }
 
@@ -107,10 +114,14 @@ struct Calls {
     program: Hosted,
     raised: Raised,
     library: Option<Library>,
+    generator: Option<Generator>,
 }
 
 impl Calls {
     fn run<'py>(&self, py: Python<'py>, op: &HostOp, args: &[IValue]) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(generator) = &self.generator {
+            give_back(py, generator)?;
+        }
         let call = Call::of(py, &self.program).in_library(self.library);
         let args: PyResult<Vec<_>> = args.iter().map(|arg| call.result(arg, &self.program, 0)).collect();
         let args = args?;

@@ -108,8 +108,9 @@ impl Loans {
         }
         let start = bytes.start.as_ptr() as usize;
         let end = start.saturating_add(bytes.len);
-        let within =
-            |(s, e, _): &&(usize, usize, Storage)| *s <= start && end <= *e && (start - s) % item == 0;
+        let within = |(s, e, _): &&(usize, usize, Storage)| {
+            *s <= start && end <= *e && (start - s).is_multiple_of(item)
+        };
         if let Some((s, _, storage)) = self.taken.iter().find(within) {
             return Ok((storage.clone(), start - s));
         }
@@ -118,7 +119,7 @@ impl Loans {
         if let Some((storage, offset)) = known.filter(|(_, offset)| offset % item == 0) {
             return Ok((storage, offset));
         }
-        let aligned = start % ALIGNMENT == 0;
+        let aligned = start.is_multiple_of(ALIGNMENT);
         if !aligned || !register(start, end) {
             // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
             // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the

@@ -3,15 +3,19 @@
 //! This crate converts: values, errors, tensors. Everything else of the package `flambeau` is Python (`flambeau/`), over the
 //! classes and functions here, or the compiler's own.
 
+mod aliases;
 mod containers;
 mod dlpack;
 mod errors;
+mod extend;
 #[cfg(feature = "fuzz")]
 mod fuzz;
 mod graph;
 mod host;
 mod lent;
 mod program;
+mod rng;
+mod shape_functions;
 mod tensor;
 mod trace;
 mod values;
@@ -31,12 +35,17 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<containers::Container>()?;
     module.add_class::<trace::PyRecorder>()?;
     module.add_class::<trace::PyTracedValue>()?;
+    module.add_class::<aliases::PyAliasDb>()?;
     module.add_class::<graph::PyGraph>()?;
     module.add_class::<graph::PyNode>()?;
     module.add_class::<graph::PyValue>()?;
     module.add_class::<graph::PyBlock>()?;
     #[cfg(feature = "fuzz")]
     module.add_function(wrap_pyfunction!(fuzz::fuzz_pass, module)?)?;
+    module.add_class::<extend::PyRuleText>()?;
+    module.add_function(wrap_pyfunction!(extend::parse_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(extend::register_operator, module)?)?;
+    module.add_function(wrap_pyfunction!(extend::register_rules, module)?)?;
     module.add_function(wrap_pyfunction!(graph::parse_graph, module)?)?;
     module.add_function(wrap_pyfunction!(graph::passes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;

@@ -9,8 +9,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use flambeau::exec::Host;
 use flambeau::exec::tape::BackwardOptions;
+use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
@@ -23,16 +23,20 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::errors::{misuse, raise};
+use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::{Classes, Hosted, Objects, with_cause};
+use crate::rng;
 use crate::tensor::PyTensor;
-use crate::values::{Call, is_torch_imported, or_raise};
+use crate::values::{Call, Library, is_torch_imported, or_raise};
 
 thread_local! {
     /// Whether calls of this thread record gradients.
     static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
     /// The exception of a signal handler or hook that ended the run of this thread.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The last exception that a kernel in Python raised in this thread.
+    static KERNEL_ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
 /// Keeps an exception that ends the run of this thread: it replaces the run's error.
@@ -44,16 +48,37 @@ pub(crate) fn set_raised(error: PyErr) {
 /// replaces the run's error.
 pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
     // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
-    let outer = RAISED.take();
+    let outer = (RAISED.take(), KERNEL_ERROR.take());
     let result = py.detach(part);
-    let raised = RAISED.replace(outer);
-    or_raise(py, result).map_err(|error| raised.unwrap_or(error))
+    let (raised, of_kernel) = (RAISED.replace(outer.0), KERNEL_ERROR.replace(outer.1));
+    or_raise(py, result).map_err(|error| {
+        // A kernel may have run, and failed, while constants were folded: only the exception that ended the run is its cause.
+        let is_cause = |cause: &PyErr| error.to_string().ends_with(&cause.to_string());
+        if let Some(cause) = of_kernel.filter(is_cause) {
+            error.set_cause(py, Some(cause));
+        }
+        raised.unwrap_or(error)
+    })
 }
 
-/// Returns the session of the process.
-pub(crate) fn session(py: Python<'_>) -> PyResult<&'static Session> {
-    static SESSION: PyOnceLock<Session> = PyOnceLock::new();
-    SESSION.get_or_try_init(py, || or_raise(py, Session::standard()))
+/// Keeps the exception that a kernel raised: it becomes the cause of the run's error.
+pub(crate) fn set_kernel_error(error: PyErr) {
+    KERNEL_ERROR.with(|kept| *kept.borrow_mut() = Some(error));
+}
+
+/// Turns the recording of gradients off in this thread until it is dropped.
+pub(crate) struct Ungraded(bool);
+
+impl Ungraded {
+    pub(crate) fn new() -> Ungraded {
+        Ungraded(GRAD_ENABLED.replace(false))
+    }
+}
+
+impl Drop for Ungraded {
+    fn drop(&mut self) {
+        GRAD_ENABLED.set(self.0);
+    }
 }
 
 /// Returns a host for a call of this thread.
@@ -93,20 +118,27 @@ fn interrupted() -> bool {
     ends
 }
 
-/// Returns a receiver that emits the warnings of one call as warnings of Python, at the line of the caller. As in PyTorch, a
-/// statement that runs several times in a call warns once, and the next call warns again: each call has its own registry.
-fn warnings_of_call() -> impl FnMut(&str) + Send {
-    let mut registry: Option<Py<PyDict>> = None;
-    move |message| {
+/// Returns a receiver that emits the warnings of one call as warnings of Python, at the lines of their statements. As in PyTorch, a
+/// statement that runs several times in a call warns once, and the next call warns again: each call has its own registries, one per
+/// file.
+fn warnings_of_call() -> impl FnMut(Warning<'_>) + Send {
+    let mut registries: BTreeMap<String, Py<PyDict>> = BTreeMap::new();
+    move |warning| {
+        let original = warning.at.map(|at| at.original().unwrap_or_else(|| at.clone()));
         let emit = |py: Python<'_>| -> PyResult<()> {
             let category = py.get_type::<PyUserWarning>();
-            let (file, line): (String, u32) =
-                py.import("flambeau._trace")?.getattr("user_frame")?.call0()?.extract()?;
-            let registry = registry.get_or_insert_with(|| PyDict::new(py).unbind());
+            let (file, line): (String, u32) = match &original {
+                Some(at) => {
+                    let (line, _) = at.source.line_column(at.range.start as usize);
+                    (at.source.name.clone(), line)
+                }
+                None => py.import("flambeau._trace")?.getattr("user_frame")?.call0()?.extract()?,
+            };
+            let registry = registries.entry(file.clone()).or_insert_with(|| PyDict::new(py).unbind());
             let keywords = PyDict::new(py);
             keywords.set_item("registry", registry.bind(py))?;
             let emit = py.import("warnings")?.getattr("warn_explicit")?;
-            emit.call((message, category, file, line), Some(&keywords)).map(|_| ())
+            emit.call((warning.message, category, file, line), Some(&keywords)).map(|_| ())
         };
         // A warning that is turned into an exception cannot end the run: the receiver of warnings has no result.
         if let Err(error) = Python::attach(emit) {
@@ -317,15 +349,23 @@ impl PyFunction {
         if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
             self.check_names(py, args.len(), kwargs)?;
         }
-        let session = session(py)?;
+        let session = self.program.session();
         let library = call.library();
+        let is_torch = self.program.of_torch || library == Some(Library::Torch);
+        let generator = is_torch.then(rng::torch_generator);
         let mut raised = None;
         let result = run(py, || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
-            raised = self.program.serve(&mut host, library);
+            if let Some(generator) = &generator {
+                host.set_rng(generator.clone());
+            }
+            raised = self.program.serve(&mut host, library, generator.as_ref());
             self.entry.call_on(&values, &named, &mut host)
         });
+        if let Some(generator) = &generator {
+            rng::give_back(py, generator)?;
+        }
         let result = result.map_err(|error| with_cause(py, error, raised))?;
         call.result(&result, &self.program, 0)
     }
@@ -559,7 +599,7 @@ impl PyExported {
         let session = session(py)?;
         let result = run(py, || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
-            self.exported.call_on(&values, &named, &mut host(session))
+            self.exported.call_on(&values, &named, &mut host(&session))
         })?;
         call.result(&result, &self.program, 0)
     }
@@ -679,14 +719,16 @@ pub(crate) fn parse_ir(py: Python<'_>, text: &str, name: &str) -> PyResult<PyPro
 /// Loads an archive (`.pt`), with its extra files.
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<PyProgram> {
-    let session = with_extra_files(session(py)?);
+    let current = session(py)?;
+    let session = with_extra_files(&current);
     loaded(py, or_raise(py, py.detach(|| session.load_archive(path)))?)
 }
 
 /// Loads an archive from its bytes, with its extra files.
 #[pyfunction]
 pub(crate) fn load_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<PyProgram> {
-    let session = with_extra_files(session(py)?);
+    let current = session(py)?;
+    let session = with_extra_files(&current);
     loaded(py, or_raise(py, py.detach(|| session.load_archive_bytes(bytes)))?)
 }
 
@@ -738,7 +780,7 @@ pub(crate) fn gradients(
     let inputs = tensors(&inputs);
     let mode = BackwardOptions { retain_graph, create_graph };
     let session = session(py)?;
-    let found = run(py, || session.gradients_with(&pairs, &inputs, mode, &mut host(session)))?;
+    let found = run(py, || session.gradients_with(&pairs, &inputs, mode, &mut host(&session)))?;
     Ok(found.into_iter().map(|tensor| tensor.map(PyTensor)).collect())
 }
 

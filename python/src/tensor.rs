@@ -14,8 +14,9 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::dlpack::{self, or_raise};
 use crate::errors::{misuse, raise};
+use crate::extend::session;
 use crate::lent;
-use crate::program::{host, run, session, set_grad_enabled, set_raised};
+use crate::program::{host, run, set_grad_enabled, set_raised};
 use crate::values::{Call, Failure};
 
 /// A hook that `Tensor.register_hook` registered.
@@ -171,7 +172,7 @@ impl PyTensor {
         let mode = BackwardOptions { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
         let outputs = [(self.0.clone(), gradient)];
         let session = session(py)?;
-        run(py, || session.backward(&outputs, mode, &mut host(session)))
+        run(py, || session.backward(&outputs, mode, &mut host(&session)))
     }
 
     /// Registers a function that backward passes call with the gradient of this tensor, which may return another gradient.

@@ -2,7 +2,7 @@
 //!
 //! Which tensors are which values is known in Python (`flambeau/_trace.py`), for tensors of every library.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flambeau::Type;
@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::misuse;
+use crate::extend::session;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::{PyFunction, PyProgram, session};
+use crate::program::{PyFunction, PyProgram};
 use crate::values::{Call, Failure, or_raise};
 
 /// Maximum nesting of operands.
@@ -29,7 +30,7 @@ pub(crate) struct PyTracedValue(ValueId);
 pub(crate) struct PyRecorder {
     /// `None` after the end of the trace.
     recorder: Mutex<Option<Recorder>>,
-    sources: Mutex<HashMap<String, Arc<Source>>>,
+    sources: Mutex<BTreeMap<String, Arc<Source>>>,
     program: Hosted,
 }
 
@@ -98,18 +99,20 @@ fn traced(values: Vec<ValueId>) -> Vec<PyTracedValue> {
 impl PyRecorder {
     /// Records a function, or with a program and the name of one of its classes a method.
     #[new]
-    #[pyo3(signature = (program=None, class_name=None))]
+    #[pyo3(signature = (program=None, class_name=None, of_torch=false))]
     fn new(
         py: Python<'_>,
         program: Option<&Bound<'_, PyProgram>>,
         class_name: Option<&str>,
+        of_torch: bool,
     ) -> PyResult<PyRecorder> {
         let session = session(py)?;
-        let program: Hosted = match program {
+        let mut program: Hosted = match program {
             Some(program) => program.get().0.clone(),
             None => or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into(),
         };
-        let mut recorder = Recorder::with_unit(session, Arc::clone(program.unit()));
+        program.of_torch |= of_torch;
+        let mut recorder = Recorder::with_unit(&session, Arc::clone(program.unit()));
         if let Some(name) = class_name {
             recorder.receiver(Type::class(Symbol::new(name), 0));
         }

@@ -305,7 +305,7 @@ impl<'a, 'py> Call<'a, 'py> {
             return Ok(IValue::Str(Str::concat(bytes.as_bytes(), &[])));
         }
         let text = object.cast::<PyString>().map_err(|_| Failure::Type)?;
-        Ok(IValue::str(&text.to_str().map_err(Failure::Raised)?))
+        Ok(IValue::str(text.to_str().map_err(Failure::Raised)?))
     }
 
     /// Converts the elements of a list or tuple.

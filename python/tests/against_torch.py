@@ -1,6 +1,6 @@
 """Runs test files that are written for PyTorch with `torch.jit` replaced by this package.
 
-    python tests/against_torch.py [--report FILE] [--select NAME] [--jobs N] test/jit/test_list_dict.py test/jit/test_union.py ...
+    python tests/against_torch.py [--report FILE] [--select NAME] test/jit/test_list_dict.py test/jit/test_union.py ...
 
 The functions and classes of `torch.jit` that compile, trace, load and save are replaced before a file is imported; everything
 else, PyTorch's own test class and `FileCheck` included, is PyTorch's. The assertions of a test are therefore those of the file,
@@ -36,7 +36,7 @@ import threading
 import traceback
 import unittest
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 _INTERNAL = re.compile(
     r"torch\._C\._?(?!_nn|_get_tracing|_jit_internal|_disable_emit)[A-Za-z]|parse_ir|run_pass|self\.assertAutodiffNode|"
@@ -118,10 +118,11 @@ def replace() -> None:
     # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
     run = FileCheck.run
 
-    def run_on_text(self: Any, test: Any, *more: Any, **options: Any) -> Any:
+    def run_on_text(self: Any, *texts: Any, **options: Any) -> Any:
+        *checks, test = [*texts, *options.values()]
         text = test if isinstance(test, str) else str(test)
         text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
-        return run(self, text, *more, **options)
+        return run(self, *checks, text)
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -146,6 +147,17 @@ def replace() -> None:
         declared = torch._C.parse_schema(f"f() -> ({outputs[0].type})").returns[0].type
         torch._C._jit_assert_is_instance(ref_outputs, declared)
 
+    # A graph of ours becomes a function by itself.
+    made_function = common_jit.JitCommonTestCase.createFunctionFromGraph
+
+    def function_of_graph(self: Any, graph: Any) -> Any:
+        if not isinstance(graph, flambeau.Graph):
+            return made_function(self, graph)
+        Calls.count += 1
+        return jit.ScriptFunction(graph.function())
+
+    common_jit.JitCommonTestCase.createFunctionFromGraph = function_of_graph
+
     _replace_passes(torch, jit_utils, flambeau)
     # In PyTorch, nodes and values have methods where ours have properties.
     common_jit.check_output_types = check_output_types
@@ -158,6 +170,28 @@ class _Text(str):
 
     def __call__(self) -> str:
         return self
+
+
+class _TypeText(str):
+    """The type of a value as text, where PyTorch's classes have a method that returns an object."""
+
+    parse_ir: Any = None
+
+    def __call__(self) -> Any:
+        try:
+            graph = _TypeText.parse_ir(f"graph(%x : {self}):\n  return (%x)\n")
+        except RuntimeError:
+            return self._tensor_type()
+        return next(graph.inputs()).type()
+
+
+    def _tensor_type(self) -> Any:
+        """Returns the type of a tensor whose text PyTorch prints and does not read, such as `Tensor(device=cpu)`; the text for
+        a class or an enumeration, which only its program has."""
+        import torch
+
+        found = re.fullmatch(r"Tensor\(.*device=(\w+).*\)", self)
+        return self if found is None else torch._C.TensorType.get().with_device(torch.device(found[1]))
 
 
 class _Items(list):  # type: ignore[type-arg]
@@ -185,9 +219,11 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
 
         return run
 
-    for name in [*own, "lint"]:
+    # One analysis of ours has the facts of several of PyTorch.
+    same = {f"propagate_{facts}": "propagate_shapes" for facts in ("dtype", "device", "shapes_on_graph")}
+    for name in [*own, "lint", *same]:
         original = getattr(torch._C, f"_jit_pass_{name}", None)
-        setattr(torch._C, f"_jit_pass_{name}", pass_named(name, original))
+        setattr(torch._C, f"_jit_pass_{name}", pass_named(same.get(name, name), original))
 
     def run_pass(self: Any, name: str, target: Any) -> Any:
         graph = target if isinstance(target, flambeau.Graph) else target.graph
@@ -195,11 +231,15 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
         return graph
 
     jit_utils.JitTestCase.run_pass = run_pass
+    _TypeText.parse_ir = staticmethod(torch._C.parse_ir)
     torch._C.parse_ir = lambda text, parse_tensor_constants=False: flambeau.parse_graph(text)
     native = flambeau._native
-    for cls, name in ((native.Node, "kind"), (native.Value, "type")):
+    for cls, name, made in ((native.Node, "kind", _Text), (native.Value, "type", _TypeText)):
         text = vars(cls)[name]
-        setattr(cls, name, property(lambda self, text=text: _Text(text.__get__(self))))
+        setattr(cls, name, property(lambda self, text=text, made=made: made(text.__get__(self))))
+    native.Node.__call__ = lambda self: self
+    # Types of PyTorch have their whole text in this method.
+    native.Value.setType = lambda self, type_: self.set_type(type_.str() if hasattr(type_, "str") else str(type_))
     for cls in (native.Graph, native.Node, native.Block):
         for name in ("nodes", "inputs", "outputs", "blocks"):
             method = vars(cls).get(name)
@@ -343,12 +383,17 @@ class Worker:
         return os.waitstatus_to_exitcode(os.waitpid(self.id, 0)[1])
 
 
-def run(path: pathlib.Path, select: list[str], seconds: int, verbose: bool) -> list[dict[str, Any]]:
-    """Runs a file in worker processes, and returns the outcomes of its tests. Prints those that did not pass at once."""
+def run(
+    path: pathlib.Path, select: list[str], seconds: int, verbose: bool, report: IO[str] | None = None
+) -> list[dict[str, Any]]:
+    """Runs a file in worker processes, and returns the outcomes of its tests. Writes each to the report, and prints those that
+    did not pass, at once."""
     found: list[dict[str, Any]] = []
 
     def note(outcome: dict[str, Any]) -> None:
         found.append(outcome)
+        if report is not None:
+            print(json.dumps(outcome), file=report, flush=True)
         if outcome["outcome"] in ("failed", "crashed", "hung"):
             print(f"{outcome['outcome']} {path.name}::{outcome['test']}: {outcome['reason']}", flush=True)
             if verbose:
@@ -428,10 +473,9 @@ def main(arguments: list[str]) -> int:
     os.environ["PYTORCH_PRINT_REPRO_ON_FAILURE"] = "0"
     replace()
     found: list[dict[str, Any]] = []
-    for path in options.files:
-        found += run(path.resolve(), options.select, options.seconds, options.verbose)
-        if options.report is not None:
-            options.report.write_text("".join(json.dumps(test) + "\n" for test in found))
+    with open(options.report or os.devnull, "w") as report:
+        for path in options.files:
+            found += run(path.resolve(), options.select, options.seconds, options.verbose, report)
     print(summary(found))
     return 0 if all(test["outcome"] not in ("failed", "crashed", "hung") for test in found) else 1
 

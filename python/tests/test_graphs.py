@@ -38,8 +38,34 @@ def test_reading():
     assert mul.outputs()[0].node == mul and mul in {mul} and mul.inputs()[1].constant() == 2
     assert (mul, 0) in graph.inputs()[0].uses() and "aten::mul" in repr(mul) and "raise" in mul.effects.lower()
     assert "digraph" in graph.dot() and "<pre>" in graph._repr_html_() and ".py:" in str(graph) not in graph.text()
-    assert not graph.may_alias(mul.outputs()[0], graph.inputs()[0]) and not graph.is_written(graph.inputs()[0])
+    aliases = graph.alias_db()
+    assert not aliases.may_alias(mul.outputs()[0], graph.inputs()[0]) and not aliases.has_writers(graph.inputs()[0])
+    assert (mul, mul.effects) in graph.effects() and graph.param_node() == graph.inputs()[0].node
+    assert graph.return_node().inputs() == graph.outputs()
     assert dict(graph.shapes())["flag.1"] == "bool"
+
+
+def test_aliases_follow_edits():
+    graph = flambeau.CompilationUnit("def f(x, y):\n    z = [x]\n    x.add_(y)\n    return z\n").f.graph
+    x, y = graph.inputs()
+    aliases = graph.alias_db()
+    write = graph.findNode("aten::add_")
+    assert aliases.may_contain_alias(x, graph.outputs()[0]) and aliases.has_writers(x) and aliases.writes_to(write, [x])
+    assert "digraph" in aliases.to_graphviz_str() and str(aliases)
+    write.erase()
+    assert not aliases.has_writers(x)
+    with pytest.raises(flambeau.MisuseError, match="another graph"):
+        aliases.has_writers(f.graph.inputs()[0])
+
+
+def test_types_of_values_are_set():
+    graph = flambeau.CompilationUnit("def f(x):\n    return x + x\n").f.graph
+    graph.inputs()[0].set_type("Float(2, 3)")
+    assert graph.inputs()[0].type.startswith("Float(2, 3")
+    graph.run("propagate_shapes")
+    assert graph.outputs()[0].type.startswith("Float(2, 3")
+    with pytest.raises(flambeau.Error):
+        graph.inputs()[0].set_type("NoSuchType[")
 
 
 def test_passes_in_python():

@@ -220,3 +220,36 @@ def test_a_statement_warns_once_in_every_call():
         for _ in range(2):
             noisy(1)
     assert [str(one.message) for one in caught] == ["noise", "noise"]
+
+
+def test_warnings_have_the_line_of_their_statement():
+    import warnings
+
+    def first():
+        warnings.warn("noise")
+
+    def second():
+        warnings.warn("noise")
+
+    def both(n: int):
+        for _ in range(n):
+            first()
+            second()
+
+    compiled = jit.script(both)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        compiled(3)
+    lines = [first.__code__.co_firstlineno + 1, second.__code__.co_firstlineno + 1]
+    assert [(w.filename, w.lineno) for w in caught] == [(__file__, line) for line in lines]
+
+
+def test_functions_of_pytorch_that_are_not_known_are_compiled_from_their_source():
+    def loss(a, b, c):
+        return torch.nn.functional.triplet_margin_loss(a, b, c)
+
+    a = torch.rand(4, 3)
+    for function in (loss, torch.nn.functional.triplet_margin_loss):
+        assert torch.allclose(jit.script(function)(a, a + 1, a * 2), loss(a, a + 1, a * 2))
+    pool = torch.nn.LPPool1d(2, 3)
+    assert torch.allclose(jit.script(pool)(a[None]), pool(a[None]))

@@ -29,7 +29,7 @@ def agree(module, *inputs, sizes=True):
     assert kinds(ours.graph) == kinds(theirs.inlined_graph)
     torch.manual_seed(1)
     wanted = theirs(*inputs)
-    flambeau.manual_seed(1)
+    torch.manual_seed(1)
     torch.testing.assert_close(ours(*inputs), wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
     return ours
 
@@ -202,3 +202,19 @@ def test_parameters_outside_of_the_module():
     weight = nn.Parameter(torch.ones(1))
     with pytest.raises(flambeau.CompileError, match="requires grad as a constant"):
         jit.trace(lambda x: x * weight, torch.ones(1))
+
+
+def test_numbers_of_the_trace_are_parts_of_indices():
+    def parts(x):
+        return x[:, 1:, x.size(2) - 5], x[None, x.size(0) - 1, ..., 1 : x.size(2) - 1], x[x.size(0) - 2]
+
+    def writes(x):
+        x = x.clone()
+        x[:, x.size(1) - 1] = 3.0
+        x[x.size(0) - 1] = x[0]
+        return x
+
+    x, larger = torch.randn(5, 6, 7), torch.randn(7, 8, 9)
+    for found, wanted in zip(jit.trace(parts, x)(larger), parts(larger), strict=True):
+        assert torch.equal(found, wanted)
+    assert torch.equal(jit.trace(writes, x)(larger), writes(larger))

@@ -125,7 +125,7 @@ fn make_environment() -> anyhow::Result<PathBuf> {
     run_command(Command::new(base).args(["-m", "venv"]).arg(&folder))?;
     let python = own_environment();
     let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "numpy"]).args(TOOLS);
+    install.args(["-m", "pip", "install", "--quiet", "numpy", "mypy"]).args(TOOLS);
     run_command(&mut install)?;
     complete(&python).context("the environment has no Python 3.10 with maturin and pytest")
 }

@@ -125,7 +125,7 @@ fn host(session: &Session, format: OutputArgs) -> Host {
     } else {
         host.set_stdout(anstream::stdout());
     }
-    host.set_warn(|message| output::error_line(format_args!("warning: {message}")));
+    host.set_warn(|warning| output::error_line(format_args!("warning: {}", warning.message)));
     host
 }
 

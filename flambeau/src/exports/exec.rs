@@ -6,7 +6,7 @@
 pub use flambeau_exec::{
     BailoutState, CallOrigin, CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel,
     KernelCx, KernelError, KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, TileArg,
-    TileBuilder, TileOp, TileVal, Tolerance, TraceEntry,
+    TileBuilder, TileOp, TileVal, Tolerance, TraceEntry, Warning,
 };
 
 /// Tests of the claims that shape and dtype rules make about results.

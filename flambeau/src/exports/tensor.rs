@@ -28,6 +28,11 @@ pub mod promote {
     pub use flambeau_tensor::promote::{can_cast, promote, result_type, to_float};
 }
 
+/// The source of random bits.
+pub mod random {
+    pub use flambeau_tensor::random::Engine;
+}
+
 /// Reductions: sums, products, extrema.
 pub mod reduce {
     pub use flambeau_tensor::reduce::{

@@ -11,7 +11,6 @@ use crate::types::Type;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Map from values of the source to values of the target.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +39,8 @@ pub enum CloneError {
     /// A copied node or an output uses this value of the source, which was not copied and has no substitute.
     #[error("a copied node uses a value of the source graph that has no substitute")]
     NoSubstitute(ValueId),
-    /// The graphs have different registries. Ids of operators in one registry denote other operators in the other.
+    /// The registry of the target does not extend that of the source ([`Registry::extends`]): ids of operators in one denote
+    /// other operators in the other.
     #[error("the graphs have different registries of operators")]
     OtherRegistry,
 }
@@ -57,7 +57,7 @@ enum Origin {
 /// The graph to copy from.
 #[derive(Clone, Copy)]
 enum CloneSource<'s> {
-    /// Another graph: every value needs a substitute. Both graphs share their registry, since operators are copied as
+    /// Another graph: every value needs a substitute. The registry of the target extends that of the source, since operators are copied as
     /// row numbers.
     Other(&'s Graph),
     /// The edited graph itself: a value without a substitute is used as it is.
@@ -99,7 +99,7 @@ impl Editor<'_> {
     /// Locations are imported. With `call`, they record that they were inlined at that call site.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if the graphs do not share their registry, or if a copied node or an output uses a value
+    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node or an output uses a value
     /// that has no substitute, which happens if `inputs` is too short. Nodes copied so far remain in the graph.
     pub fn inline_graph(
         &mut self,
@@ -120,7 +120,7 @@ impl Editor<'_> {
     /// operands and receives the results.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if the graphs do not share their registry, or if a copied node uses a value that was not
+    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node uses a value that was not
     /// copied and has no substitute in `map`.
     pub fn copy_from(
         &mut self,
@@ -151,7 +151,7 @@ impl Editor<'_> {
         origin: Origin,
     ) -> Result<(), CloneError> {
         if let CloneSource::Other(source) = from
-            && !Arc::ptr_eq(source.registry(), self.graph.registry())
+            && !self.graph.registry().extends(source.registry())
         {
             return Err(CloneError::OtherRegistry);
         }

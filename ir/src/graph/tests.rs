@@ -3,7 +3,7 @@
 use super::Graph;
 use crate::edit::{At, CloneError, ValueSubstitution};
 use crate::id::{NodeId, ValueId};
-use crate::op::{Op, Registry};
+use crate::op::{Op, Registry, RegistryBuilder};
 use crate::symbol::Symbol;
 use crate::types::Type;
 use crate::value::IValue;
@@ -186,9 +186,16 @@ fn a_clone_is_another_graph() {
 
 #[test]
 fn nodes_are_copied_only_between_graphs_of_one_registry() {
-    let registry = Registry::empty();
+    let of = |schemas: &'static str| {
+        let mut builder = RegistryBuilder::new();
+        builder.declare(schemas);
+        builder.build().unwrap()
+    };
+    let registry = of("test::a(int x) -> int\ntest::b(int x) -> int");
     let (mut target, mut same) = (Graph::new(registry.clone()), Graph::new(registry));
-    let mut other = Graph::new(Registry::empty());
+    let mut other = Graph::new(of("test::b(int x) -> int"));
+    let first = of("test::a(int x) -> int");
+    assert!(target.registry().extends(&first) && !first.extends(target.registry()));
     for source in [&mut same, &mut other] {
         let value = source.edit().constant(IValue::Int(1));
         source.edit().add_output(value);

@@ -430,6 +430,15 @@ impl Registry {
         self.by_name.reserve(rows / 2);
     }
 
+    /// Returns whether this registry starts with the rows of another, so that every id of the other denotes the same operator
+    /// here. Sessions that add operators to those of another session have such registries. The time is linear in the number
+    /// of rows unless both are one registry.
+    pub fn extends(&self, other: &Registry) -> bool {
+        std::ptr::eq(self, other)
+            || self.rows.len() >= other.rows.len()
+                && self.rows.iter().zip(&other.rows).all(|(own, row)| own.text == row.text)
+    }
+
     /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

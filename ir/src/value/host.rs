@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use flambeau_tensor::Device;
 use parking_lot::Mutex;
@@ -59,7 +59,13 @@ struct GeneratorData {
     device: Device,
     seed: AtomicU64,
     engine: Mutex<Option<Box<dyn AnyEngine>>>,
+    /// Makes the engine instead of the seed, unless it returns `None`.
+    source: Option<Box<Source>>,
+    /// Whether the next engine is made from the seed although there is a source.
+    is_reseeded: AtomicBool,
 }
+
+type Source = dyn Fn() -> Option<Box<dyn AnyEngine>> + Send + Sync;
 
 /// A type-erased engine that can be cloned.
 trait AnyEngine: Send {
@@ -86,7 +92,45 @@ impl Generator {
     /// Creates a generator with this seed.
     #[must_use]
     pub fn new(device: Device, seed: u64) -> Self {
-        Self(Arc::new(GeneratorData { device, seed: AtomicU64::new(seed), engine: Mutex::new(None) }))
+        let seed = AtomicU64::new(seed);
+        Self(Arc::new(GeneratorData {
+            device,
+            seed,
+            engine: Mutex::new(None),
+            source: None,
+            is_reseeded: AtomicBool::new(false),
+        }))
+    }
+
+    /// Creates a generator whose engine `source` returns when the first number is drawn, for state that another library owns.
+    /// If it returns `None`, the engine is made from the seed.
+    #[must_use]
+    pub fn with_source<E: Clone + Send + 'static>(
+        device: Device,
+        seed: u64,
+        source: impl Fn() -> Option<E> + Send + Sync + 'static,
+    ) -> Self {
+        let source = move || source().map(|engine| Box::new(engine) as Box<dyn AnyEngine>);
+        let seed = AtomicU64::new(seed);
+        Self(Arc::new(GeneratorData {
+            device,
+            seed,
+            engine: Mutex::new(None),
+            source: Some(Box::new(source)),
+            is_reseeded: AtomicBool::new(false),
+        }))
+    }
+
+    /// Takes the engine if numbers were drawn from an engine of type `E` or the generator was reseeded; `make` creates the engine of
+    /// a seed from which nothing was drawn. The next draw makes a new one.
+    #[must_use]
+    pub fn take_engine<E: Clone + Send + 'static>(&self, make: impl FnOnce(u64) -> E) -> Option<E> {
+        let mut engine = self.0.engine.lock();
+        let is_reseeded = self.0.is_reseeded.swap(false, Ordering::Relaxed);
+        match engine.take() {
+            Some(engine) => (*engine).as_any().downcast_ref::<E>().cloned(),
+            None => is_reseeded.then(|| make(self.seed())),
+        }
     }
 
     /// Returns the generator's device.
@@ -105,6 +149,7 @@ impl Generator {
     pub fn reseed(&self, seed: u64) {
         let mut engine = self.0.engine.lock();
         self.0.seed.store(seed, Ordering::Relaxed);
+        self.0.is_reseeded.store(true, Ordering::Relaxed);
         *engine = None;
     }
 
@@ -116,6 +161,9 @@ impl Generator {
         draw: impl FnOnce(&mut E) -> R,
     ) -> R {
         let mut slot = self.0.engine.lock();
+        if slot.is_none() {
+            *slot = self.engine_of_source();
+        }
         if !slot.as_ref().is_some_and(|engine| (**engine).as_any().is::<E>()) {
             *slot = Some(Box::new(make(self.seed())));
         }
@@ -127,9 +175,20 @@ impl Generator {
     #[must_use]
     pub fn fork(&self) -> Self {
         let engine = self.0.engine.lock();
-        let copy = engine.as_ref().map(|engine| (**engine).copied());
+        let copy = engine.as_ref().map(|engine| (**engine).copied()).or_else(|| self.engine_of_source());
         let seed = AtomicU64::new(self.seed());
-        Self(Arc::new(GeneratorData { device: self.0.device, seed, engine: Mutex::new(copy) }))
+        Self(Arc::new(GeneratorData {
+            device: self.0.device,
+            seed,
+            engine: Mutex::new(copy),
+            source: None,
+            is_reseeded: AtomicBool::new(false),
+        }))
+    }
+
+    fn engine_of_source(&self) -> Option<Box<dyn AnyEngine>> {
+        let is_reseeded = self.0.is_reseeded.load(Ordering::Relaxed);
+        self.0.source.as_ref().filter(|_| !is_reseeded).and_then(|source| source())
     }
 
     /// Returns the identity of the generator, unique while the generator exists.

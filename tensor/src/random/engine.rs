@@ -15,6 +15,9 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// The number of words of the state.
+    pub const WORDS: usize = WORDS;
+
     /// Makes an engine from the lower 32 bits of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Engine {
@@ -26,6 +29,19 @@ impl Engine {
             *slot = word;
         }
         Engine { state, next: WORDS, spare_normal: None }
+    }
+
+    /// Makes an engine from its state: the words, the position of the next one, and a normal number that is left of a pair. Returns
+    /// `None` if there is no such position.
+    #[must_use]
+    pub fn from_state(words: [u32; Engine::WORDS], next: usize, spare_normal: Option<f64>) -> Option<Engine> {
+        (next <= WORDS).then(|| Engine { state: Box::new(words), next, spare_normal })
+    }
+
+    /// Returns the state: see [`Engine::from_state`].
+    #[must_use]
+    pub fn state(&self) -> (&[u32; Engine::WORDS], usize, Option<f64>) {
+        (&self.state, self.next, self.spare_normal)
     }
 
     /// Computes the next block of state words.

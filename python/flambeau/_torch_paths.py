@@ -1,0 +1,56 @@
+"""Functions of PyTorch by name.
+
+The compiler knows most functions of PyTorch by their paths, such as `torch.nn.functional.relu`. Those that it does not know are compiled
+from their source: an error of the compiler names one, which is noted for the whole process, and the program is compiled again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import types
+from typing import Any
+
+_from_source: set[str] = set()
+"""Functions, and modules of functions, of PyTorch that the compiler does not know by name, and whose source is compiled instead."""
+
+_UNKNOWN = re.compile(r"`(torch(?:\.\w+)+)` is not supported|Unknown builtin op: aten::(\w+)")
+
+
+def is_from_source(path: str) -> bool:
+    """Returns whether a function of PyTorch is compiled from its source."""
+    return path in _from_source or path.rpartition(".")[0] in _from_source
+
+
+def is_now_from_source(message: str) -> bool:
+    """Notes the function of PyTorch that an error of the compiler says is not known. Returns whether it has a source and was not noted
+    before, so that another attempt may succeed."""
+    found = _UNKNOWN.search(message)
+    if found is None:
+        return False
+    path = found[1] or f"torch.{found[2]}"
+    value = sys.modules.get("torch")
+    for name in path.split(".")[1:]:
+        value = getattr(value, name, None)
+    if path in _from_source or not isinstance(value, (types.FunctionType, types.ModuleType)):
+        return False
+    _from_source.add(path)
+    return True
+
+
+def path_in_torch(value: Any, path: str, module: str) -> str | None:
+    """Returns the path of a function or class of PyTorch or :mod:`math`."""
+    root = path.split(".")[0]
+    if root in ("torch", "math") and "." in path:
+        return path
+    if module == "math":
+        return f"math.{value.__name__}"
+    torch = sys.modules.get("torch")
+    name = getattr(value, "__name__", None)
+    if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
+        return None
+    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
+    for home in homes:
+        if getattr(home, name, None) is value:
+            return f"{home.__name__}.{name}"
+    return None

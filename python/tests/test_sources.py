@@ -1,0 +1,91 @@
+"""Where definitions are found."""
+
+import functools
+import pathlib
+import time
+
+import pytest
+
+from flambeau import jit
+from flambeau._sources import definition
+
+
+class Outer:
+    class Inner:
+        def method(self):
+            return 1
+
+
+def same_name(flag):
+    if flag:
+
+        class Local:
+            def one(self):
+                return 1
+
+    else:
+
+        class Local:
+            def two(self):
+                return 2
+
+    return Local
+
+
+def deco(function):
+    @functools.wraps(function)
+    def call(*args):
+        return function(*args)
+
+    return call
+
+
+@deco
+def wrapped(x: int) -> int:
+    return x + 1
+
+
+def test_definitions_have_their_lines():
+    for cls, text in ((Outer, "class Outer:"), (Outer.Inner, "    class Inner:")):
+        lines, first, file = definition(cls)
+        assert lines[0] == text + "\n" and file == __file__
+        assert pathlib.Path(__file__).read_text().splitlines()[first - 1] == text
+    assert "one" in "".join(definition(same_name(True))[0]) and "two" in "".join(definition(same_name(False))[0])
+    lines, first, _ = definition(wrapped)
+    assert lines[0] == "@deco\n" and lines[-1] == "    return x + 1\n" and first == wrapped.__wrapped__.__code__.co_firstlineno
+
+
+def test_definitions_without_source():
+    made = type("Made", (), {})
+    with pytest.raises(OSError):
+        definition(made)
+    with pytest.raises((OSError, TypeError)):
+        definition(int)
+    function = eval("lambda x: x")
+    with pytest.raises(OSError):
+        definition(function)
+
+
+def test_classes_of_large_files_compile_in_time(tmp_path):
+    import importlib.util
+
+    classes = "".join(
+        f"class C{i}:\n    def __init__(self, x: int):\n        self.x = x\n    def get(self) -> int:\n        return self.x + {i}\n\n\n"
+        for i in range(2000)
+    )
+    calls = " + ".join(f"C{i}(x).get()" for i in range(20))
+    file = tmp_path / "large.py"
+    file.write_text(f"{classes}\ndef f(x: int) -> int:\n    return {calls}\n")
+    spec = importlib.util.spec_from_file_location("large", file)
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["large"] = module
+    spec.loader.exec_module(module)
+    definition(module.C0)
+    start = time.perf_counter()
+    for i in range(2000):
+        assert definition(getattr(module, f"C{i}"))[0][0] == f"class C{i}:\n"
+    assert time.perf_counter() - start < 2, "the file is parsed once"
+    assert jit.script(module.f)(1) == 20 + sum(range(20))
+    del sys.modules["large"]
