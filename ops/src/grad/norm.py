@@ -25,14 +25,20 @@ def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: O
     mean, scale = matrix_statistics(input.reshape([input.numel() // max(width, 1), width]), eps)
     return torch.native_layer_norm_backward(grad, input, shape, mean, scale, weight, bias, [True, True, True])
 
-def scale_near(input: Tensor, dims: List[int], scale: Tensor) -> Tuple[Tensor, Tensor]:
-    # As `scale_of` for the inverse standard deviation `scale`, which depends on the input.
-    centred = input - input.mean(dims, True)
-    var = (centred * centred).mean(dims, True)
-    eps = (1.0 / (scale * scale) - var).detach()
-    return centred, (var + eps).rsqrt()
+def held(x: Tensor) -> Tensor:
+    # The same value, with a gradient of zero.
+    whole = x.trunc()
+    return whole + (x - whole).detach()
 
-def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], scale: Tensor, weight: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+def near(input: Tensor, dims: List[int], mean: Tensor, scale: Tensor) -> Tuple[Tensor, Tensor]:
+    # As `scale_of` with the values of a given mean and inverse standard deviation, and the derivatives of the input's.
+    own = input.mean(dims, True)
+    centred = input - own
+    var = (centred * centred).mean(dims, True)
+    scale = held(scale)
+    return centred + (own.detach() - held(mean)), (var + (1.0 / (scale * scale) - var.detach())).rsqrt()
+
+def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], mean: Tensor, scale: Tensor, weight: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
     dims: List[int] = []
     for i in range(len(shape)):
         dims.append(i - len(shape))
@@ -44,7 +50,7 @@ def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], scal
         if is_row:
             rest.append(i)
     grad = in_f32(grad)
-    centred, scale = scale_near(in_f32(input), dims, in_f32(scale).reshape(sizes))
+    centred, scale = near(in_f32(input), dims, in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
     unit = centred * scale
     back = grad
     if weight is not None:
@@ -75,11 +81,11 @@ def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Option
     mean, scale = matrix_statistics(input.reshape([n * groups, -1]), eps)
     return torch.native_group_norm_backward(grad, input, mean, scale, weight, n, c, input.numel() // (n * c), groups, [True, True, True])
 
-def group_norm_backward_body(grad: Tensor, input: Tensor, scale: Tensor, weight: Optional[Tensor], n: int, c: int, plane: int, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
+def group_norm_backward_body(grad: Tensor, input: Tensor, mean: Tensor, scale: Tensor, weight: Optional[Tensor], n: int, c: int, plane: int, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
     sizes = [n, groups, -1]
     planes = [n, c, plane]
     grad = in_f32(grad).reshape(planes)
-    centred, scale = scale_near(in_f32(input).reshape(sizes), [-1], in_f32(scale).reshape(sizes))
+    centred, scale = near(in_f32(input).reshape(sizes), [-1], in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
     unit = (centred * scale).reshape(planes)
     back = grad
     if weight is not None:
@@ -112,16 +118,18 @@ def instance_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor]
     back, of_weight, of_bias = torch.native_batch_norm_backward(grad.reshape(sizes), input.reshape(sizes), repeated(weight, n), repeated(mean, n), repeated(var, n), None, None, fresh, eps, [True, True, True])
     return back.reshape(input.size()), of_weight.reshape([n, -1]).sum([0]), of_bias.reshape([n, -1]).sum([0])
 
-def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], saved_mean: Optional[Tensor], saved_scale: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     grad = in_f32(grad)
     input = in_f32(input)
     back = grad
     if weight is not None:
         back = grad * channel_view(weight, grad)
     if fresh or mean is None or var is None:
-        # Saved statistics depend on the input.
         dims = channel_dims(input)
-        centred, scale = scale_of(input, dims, eps)
+        if saved_mean is not None and saved_scale is not None:
+            centred, scale = near(input, dims, channel_view(saved_mean, input), channel_view(saved_scale, input))
+        else:
+            centred, scale = scale_of(input, dims, eps)
         unit = centred * scale
         back = norm_gradient_of(back, unit, scale, dims)
     else:

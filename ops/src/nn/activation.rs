@@ -45,6 +45,10 @@ fn log_sigmoid_forward(cx: &KernelCx<'_>) -> Several {
 /// `x` if positive, else `x * weight`, with a broadcast weight.
 fn prelu_kernel(cx: &KernelCx<'_>) -> Computed {
     let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
+    if weight.dtype() != x.dtype() {
+        let (found, expected) = (weight.dtype().ir_name(), x.dtype().ir_name());
+        return Err(KernelError::input(format!("Found dtype {found} but expected {expected}")));
+    }
     dispatch!(carried_floats, x.dtype(), "prelu_cpu", T => Ok(binary_in::<T>(x.dtype(), x, weight, |x: T, w: T| {
         if x.to_f64() > 0.0 { x } else { T::from_acc(x.acc() * w.acc()) }
     })?))

@@ -77,6 +77,10 @@ pub(super) fn family() -> Vec<OpDef> {
             let (v, g) = (cx.tensor(0)?, cx.tensor(1)?);
             same_dtypes(&[v, g])?;
             let (out, norms) = weight_norm(v, g, cx.int(2)?)?;
+            if g.sizes() != norms.sizes() {
+                let text = format!("the norms have sizes {:?}; expected {:?}", g.sizes(), norms.sizes());
+                return Err(KernelError::input(text));
+            }
             Ok(vec![out, norms])
         }),
     );
