@@ -452,6 +452,10 @@ const OPERATORS: &str = "
 def matrix_transposed(x):
     return x.mT * 2
 
+def broadcast(x, y):
+    a, b = torch.broadcast_tensors([x, y])
+    return a * 2, b * 2
+
 def stacked(x, y):
     return torch.stack([x, y], 0)
 
@@ -581,5 +585,24 @@ fn gradients_of_lists_have_the_dtypes_of_the_elements() {
         let found = session.gradients(&[(result, seed)], &args, &mut Host::quiet()).unwrap();
         let dtypes: Vec<DType> = found.iter().map(|t| t.as_ref().unwrap().dtype()).collect();
         assert_eq!(dtypes, [DType::F64, DType::BF16], "graphs after {calls} calls");
+    }
+}
+
+/// Each of the tensors that are broadcast together has the history of its own operand.
+#[test]
+fn broadcast_tensors_are_recorded_one_by_one() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("broadcast").unwrap();
+        let x = leaf(&[1.0]);
+        let y = Tensor::full(&[2, 3], 0.5.into(), DType::F64).unwrap();
+        let results = entry.call(&[IValue::Tensor(x.clone()), IValue::Tensor(y)], &[]).unwrap();
+        let IValue::Tuple(results) = &results else { panic!("two results") };
+        let (own, other) = (tensor(&results.items()[0]), tensor(&results.items()[1]));
+        assert!(own.requires_grad() && !other.requires_grad(), "graphs after {calls} calls");
+        let seed = Tensor::full(&[2, 3], 1.0.into(), DType::F64).unwrap();
+        let found = session.gradients(&[(own, seed)], &[x], &mut Host::quiet()).unwrap();
+        assert_eq!(values(found[0].as_ref().unwrap()), [12.0]);
+        assert!(entry.gradient_refusals().is_empty(), "{:?}", entry.gradient_refusals());
     }
 }

@@ -118,7 +118,7 @@ def instance_norm_gradient(grad: Tensor, input: Tensor, weight: Optional[Tensor]
     back, of_weight, of_bias = torch.native_batch_norm_backward(grad.reshape(sizes), input.reshape(sizes), repeated(weight, n), repeated(mean, n), repeated(var, n), None, None, fresh, eps, [True, True, True])
     return back.reshape(input.size()), of_weight.reshape([n, -1]).sum([0]), of_bias.reshape([n, -1]).sum([0])
 
-def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], saved_mean: Optional[Tensor], saved_scale: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
+def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tensor], mean: Optional[Tensor], var: Optional[Tensor], fresh: bool, eps: float) -> Tuple[Tensor, Tensor, Tensor]:
     grad = in_f32(grad)
     input = in_f32(input)
     back = grad
@@ -126,10 +126,8 @@ def batch_norm_backward_body(grad: Tensor, input: Tensor, weight: Optional[Tenso
         back = grad * channel_view(weight, grad)
     if fresh or mean is None or var is None:
         dims = channel_dims(input)
-        if saved_mean is not None and saved_scale is not None:
-            centred, scale = near(input, dims, channel_view(saved_mean, input), channel_view(saved_scale, input))
-        else:
-            centred, scale = scale_of(input, dims, eps)
+        # Saved statistics are those of the input.
+        centred, scale = scale_of(input, dims, eps)
         unit = centred * scale
         back = norm_gradient_of(back, unit, scale, dims)
     else:

@@ -10,8 +10,8 @@ def permuted_back(grad: Tensor, dims: List[int]) -> Tensor:
 def reversed_dims(rank: int) -> List[int]:
     return [rank - 1 - i for i in range(rank)]
 
-def unbroadcast(grads: List[Tensor], tensors: List[Tensor]) -> List[Tensor]:
-    return [grads[i].sum_to_size(tensors[i].size()) for i in range(len(grads))]
+def common_size(tensors: List[Tensor]) -> List[int]:
+    return torch.broadcast_tensors([t.detach() for t in tensors])[0].size()
 
 def storage_extent(size: List[int], stride: List[int], offset: int) -> int:
     end = offset + 1
