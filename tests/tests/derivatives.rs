@@ -52,6 +52,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
 
 /// Results without a derivative, with the reason. They get weight zero.
 const WITHOUT_DERIVATIVE: &[(&str, &[usize], &str)] = &[
+    ("aten::_weight_norm_interface", &[1], "the norms are constants, as in PyTorch"),
     ("aten::_linalg_det", &[1], "factors for the backward pass"),
     ("aten::_linalg_slogdet", &[2], "factors for the backward pass"),
     ("aten::_linalg_solve_ex", &[1], "factors for the backward pass"),
