@@ -11,7 +11,7 @@
 //! * [`verify`] checks the rules of exported programs;
 //! * [`call`] checks the arguments of a call and builds its result;
 //! * [`lower`] builds a graph of the IR from a model;
-//! * [`build`] builds graphs of programs without a file; [`write`] writes files;
+//! * [`build`] builds graphs of programs without a file; [`mod@write`] writes files;
 //! * [`fx`] makes the FX graph that [`mod@print`] prints; [`info`] lists operators, inputs and outputs;
 //! * [`codes`] has the enums of the schema, [`fuzz`] the checks that fuzzers call.
 //!

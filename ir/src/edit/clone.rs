@@ -39,8 +39,8 @@ pub enum CloneError {
     /// A copied node or an output uses this value of the source, which was not copied and has no substitute.
     #[error("a copied node uses a value of the source graph that has no substitute")]
     NoSubstitute(ValueId),
-    /// The registry of the target does not extend that of the source ([`Registry::extends`]): ids of operators in one denote
-    /// other operators in the other.
+    /// The registry of the target does not extend that of the source
+    /// ([`Registry::extends`](crate::Registry::extends)): ids of operators in one denote other operators in the other.
     #[error("the graphs have different registries of operators")]
     OtherRegistry,
 }
@@ -57,8 +57,8 @@ enum Origin {
 /// The graph to copy from.
 #[derive(Clone, Copy)]
 enum CloneSource<'s> {
-    /// Another graph: every value needs a substitute. The registry of the target extends that of the source, since operators are copied as
-    /// row numbers.
+    /// Another graph: every value needs a substitute. The registry of the target extends that of the source, since
+    /// operators are copied as row numbers.
     Other(&'s Graph),
     /// The edited graph itself: a value without a substitute is used as it is.
     Itself,
@@ -99,8 +99,9 @@ impl Editor<'_> {
     /// Locations are imported. With `call`, they record that they were inlined at that call site.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node or an output uses a value
-    /// that has no substitute, which happens if `inputs` is too short. Nodes copied so far remain in the graph.
+    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node or
+    /// an output uses a value that has no substitute, which happens if `inputs` is too short. Nodes copied so far remain
+    /// in the graph.
     pub fn inline_graph(
         &mut self,
         source: &Graph,
@@ -120,8 +121,8 @@ impl Editor<'_> {
     /// operands and receives the results.
     ///
     /// # Errors
-    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node uses a value that was not
-    /// copied and has no substitute in `map`.
+    /// Returns [`CloneError`] if the registry of this graph does not extend that of the source, or if a copied node uses
+    /// a value that was not copied and has no substitute in `map`.
     pub fn copy_from(
         &mut self,
         source: &Graph,
