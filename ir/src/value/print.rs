@@ -2,7 +2,7 @@
 //!
 //! Values are printed from left to right with an explicit stack of pieces. A container that occurs within itself is
 //! printed as dots. A container that occurs several times is printed each time, so the text may be exponentially larger
-//! than the value: it has at most [`MAX_TEXT`] bytes.
+//! than the value: that of `str()` has at most [`MAX_TEXT`] bytes.
 
 use std::fmt::{self, Write};
 
@@ -23,7 +23,8 @@ pub enum PrintStyle {
     Exact,
 }
 
-/// Maximum number of bytes of the text of a value.
+/// Maximum number of bytes of the text of a value in the form of `str()`. The exact form has no bound: IR text contains
+/// the elements of large tensors.
 pub const MAX_TEXT: usize = 1 << 26;
 
 /// Writes a tensor that occurs in the value.
@@ -42,7 +43,7 @@ enum Piece {
 /// Writes a value with `tensor` for the tensors in it.
 ///
 /// # Errors
-/// Returns the errors of `out`, and an error if the text would have more than [`MAX_TEXT`] bytes.
+/// Returns the errors of `out`, and an error if the text of `str()` would have more than [`MAX_TEXT`] bytes.
 pub fn print_value(
     out: &mut dyn Write,
     value: &IValue,
@@ -59,14 +60,18 @@ pub fn print_value(
 /// return false.
 ///
 /// # Errors
-/// Returns the errors of `out` and of `own`, and an error if the text would have more than [`MAX_TEXT`] bytes.
+/// Returns the errors of `out` and of `own`, and an error if the text of `str()` would have more than [`MAX_TEXT`] bytes.
 pub fn print_value_with(
     out: &mut dyn Write,
     value: &IValue,
     style: PrintStyle,
     own: PartPrinter<'_>,
 ) -> fmt::Result {
-    print_within(out, value, style, own, MAX_TEXT)
+    let limit = match style {
+        PrintStyle::Str => MAX_TEXT,
+        PrintStyle::Exact => usize::MAX,
+    };
+    print_within(out, value, style, own, limit)
 }
 
 /// Writes a value in at most `limit` bytes.
@@ -242,7 +247,11 @@ fn write_formatted(
 ) -> fmt::Result {
     let mut failed = false;
     let mut out = Watched { out: &mut *f, failed: &mut failed };
-    match print_value(&mut out, value, style, tensor) {
+    let mut own = |out: &mut dyn Write, part: &IValue| match part {
+        IValue::Tensor(t) => tensor(out, t).map(|()| true),
+        _ => Ok(false),
+    };
+    match print_within(&mut out, value, style, &mut own, MAX_TEXT) {
         Err(_) if !failed => f.write_str("..."),
         result => result,
     }
@@ -308,6 +317,9 @@ mod tests {
         let long = IValue::tuple(vec![IValue::str(&"a".repeat(MAX_TEXT))]);
         assert_eq!(long.str_text(), None);
         assert_eq!(long.to_string(), "(...");
+        let mut exact = String::new();
+        print_value(&mut exact, &long, PrintStyle::Exact, &mut short_tensor).unwrap();
+        assert!(exact.len() > MAX_TEXT);
     }
 
     #[test]
