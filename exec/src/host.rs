@@ -414,8 +414,11 @@ impl Host {
         let since = now - clock.last.unwrap_or(now);
         clock.last = Some(now);
         // Reading the clock costs as much as a small operator, so it is read only about every millisecond.
-        clock.pace =
-            if since < TICK { (2 * clock.pace + 1).min(MAX_POLLS_PER_READING) } else { clock.pace / 4 };
+        clock.pace = match since {
+            _ if since < TICK / 16 => (4 * clock.pace + 3).min(MAX_POLLS_PER_READING),
+            _ if since < TICK => (2 * clock.pace + 1).min(MAX_POLLS_PER_READING),
+            _ => clock.pace / 4,
+        };
         self.polls.set(clock.pace);
         let asks = self.interrupt.filter(|_| now - clock.interrupt.unwrap_or(start) >= INTERRUPT_INTERVAL);
         if asks.is_some() {

@@ -2,7 +2,7 @@
 
     python tests/oracle/hooks.py > tests/oracle/hooks.txt
 
-Needs torch 2.6. `tests/tests/hooks.rs` runs the same programs; a line is an event in the order of the walk.
+Needs torch 2.6. `tests/tests/programs/hooks.rs` runs the same programs; a line is an event in the order of the walk.
 """
 
 import torch

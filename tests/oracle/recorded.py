@@ -5,7 +5,7 @@ and leaves, arguments whose elements share memory, results that do not depend on
 
 Needs torch 2.6. Each program is TorchScript with a function `f`. After its source come the arguments of the call, by name,
 and the outcome: the gradients of the sum of the result, one per argument, or the error of the call (`raises`) or of the
-backward pass (`refuses`). `tests/tests/recorded.rs` compares ours.
+backward pass (`refuses`). `tests/tests/programs/recorded.rs` compares ours.
 """
 
 import re

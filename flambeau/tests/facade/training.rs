@@ -1,5 +1,4 @@
 //! Derivatives of entries as functions, and optimizers, compared with known values and with PyTorch's.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::tape::BackwardOptions;
 use flambeau::{Entry, IValue, Optimizer, Session, Tensor, UpdateRule};

@@ -1,5 +1,4 @@
 //! Exported programs through the library: calls, state, gradients, saving.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::model::{Argument, NodeMetadata};
 use flambeau::export::{FileVersion, GraphBuilder, ValueMeta};

@@ -359,7 +359,7 @@ def f(x, n: int, m: int):
 #[cfg(feature = "archive")]
 #[test]
 fn attributes_of_modules_are_part_of_the_precondition() {
-    let archive = include_bytes!("../../archive/tests/data/nested.pt");
+    let archive = include_bytes!("../../../archive/tests/data/nested.pt");
     let run = |execution| {
         let session = Session::standard().expect("consistent").with_execution(execution);
         let session = session.with_compilation(flambeau::Compilation::Synchronous);

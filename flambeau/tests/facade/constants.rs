@@ -21,7 +21,7 @@ fn run(program: &Program, name: &str, args: &[IValue]) -> String {
 /// PyTorch returns 30.
 #[test]
 fn a_constant_used_twice_and_written_in_a_branch() {
-    let archive = include_bytes!("../../tests/data/constant_written_in_branch.pt");
+    let archive = include_bytes!("../../../tests/data/constant_written_in_branch.pt");
     let x = [IValue::Tensor(tensor(&[2.0]))];
     let run = |execution| {
         let program = session(execution).load_archive_bytes(archive).expect("loads");

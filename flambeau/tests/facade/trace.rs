@@ -1,5 +1,4 @@
 //! Traces: what a run called, as a program.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::ir::value::List;
 use flambeau::tensor::{DType, Scalar};

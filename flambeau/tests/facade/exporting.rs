@@ -1,5 +1,4 @@
 //! Tests of the export of functions and modules to exported programs.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::{Argument, GraphModel, InputSpec, OutputSpec, ScalarType};

@@ -1,5 +1,4 @@
 //! Tests of the decomposition of exported programs.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::export::FileVersion;
 use flambeau::export::model::OutputSpec;

@@ -3,7 +3,6 @@
 //! A derivative is tested along a random direction of all inputs at once, in f64. Second derivatives, which come from
 //! recorded walks, are compared with differences of first ones. At points where a function is not
 //! differentiable the two may differ, so a derivative counts as wrong if it differs more often than it agrees.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::tape::BackwardOptions;
 use flambeau::exec::{Gen, Host, Kernel, Sample};

@@ -1,6 +1,5 @@
 //! Calls are recorded for gradients as in PyTorch: without a tape of the caller, to any order, and only if an argument
 //! requires a gradient.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::Host;
 use flambeau::exec::tape::{BackwardOptions, is_recorded};

@@ -6,8 +6,8 @@
 use flambeau::{Fault, IValue, Module, Program, Session, Tensor};
 use std::collections::BTreeMap;
 
-const RECORDED: &str = include_str!("../../archive/tests/data/modules.txt");
-const ARCHIVE: &[u8] = include_bytes!("../../archive/tests/data/modules.pt");
+const RECORDED: &str = include_str!("../../../archive/tests/data/modules.txt");
+const ARCHIVE: &[u8] = include_bytes!("../../../archive/tests/data/modules.pt");
 
 fn recorded() -> BTreeMap<&'static str, &'static str> {
     let answer = |line: &'static str| line.split_once(':').map(|(question, text)| (question, text.trim()));

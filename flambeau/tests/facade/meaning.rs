@@ -12,7 +12,7 @@ fn session(execution: Execution) -> Session {
 
 /// `x / 2.5` and similar operations, traced: the archive has a constant tensor without dimensions instead of the
 /// number.
-const NUMBERS: &[u8] = include_bytes!("../../archive/tests/data/numbers.pt");
+const NUMBERS: &[u8] = include_bytes!("../../../archive/tests/data/numbers.pt");
 
 fn dtypes(result: &IValue) -> Vec<DType> {
     let IValue::Tuple(results) = result else { panic!("a tuple") };

@@ -1,5 +1,4 @@
 //! Exported programs as modules with the submodules that they were exported with.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::{ExportedProgram, IValue, Program, Session, Tensor};
 use std::collections::BTreeMap;

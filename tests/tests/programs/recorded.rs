@@ -2,7 +2,6 @@
 //! that do not depend on arguments, graphs that were released. Each call has the gradients, or raises the error, that PyTorch
 //! has: `tests/oracle/recorded.py`. The first call of a program is recorded operator by operator, the second may run a
 //! differentiated graph.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::exec::Host;
 use flambeau::exec::tape::is_recorded;
@@ -142,7 +141,7 @@ fn expected(outcome: &str) -> String {
 fn programs_record_as_in_pytorch() {
     let session = Session::standard().unwrap();
     let (mut wrong, mut seen) = (String::new(), BTreeSet::new());
-    for case in include_str!("../oracle/recorded.txt").split("\n\n").filter(|case| !case.is_empty()) {
+    for case in include_str!("../../oracle/recorded.txt").split("\n\n").filter(|case| !case.is_empty()) {
         let (source, notes) = case.split_once("\n# ").unwrap();
         let (names, wanted) = notes.trim().split_once("\n# ").unwrap();
         let entry = session

@@ -7,7 +7,7 @@ use flambeau::tensor::Scalar;
 use flambeau::{Error, IValue, Session};
 use flambeau_archive::zip::ZipWriter;
 
-const RECORDED: &str = include_str!("../../tests/oracle/upgrades.txt");
+const RECORDED: &str = include_str!("../../../tests/oracle/upgrades.txt");
 
 /// Builds a module without attributes from its code and its version.
 fn archive(version: u64, code: &str) -> Vec<u8> {

@@ -1,5 +1,4 @@
 //! Tests of decompositions: each composed operator has the results of its decomposition.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::tensor::DType;
 use flambeau::{DecompositionTable, ExportOptions, ExportedProgram, IValue, Session, Tensor};

@@ -4,7 +4,6 @@
 //! The types of the guards are those of one run. Then the program runs on other arguments, with removed guards replaced by
 //! profiling nodes whose values are compared with the guarded types. Every other program declares the types of its
 //! inputs, so that most guards follow; the arguments of the rest also vary in sizes.
-#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 use flambeau::Session;
 use flambeau_analysis::shape::TensorFact;
