@@ -370,7 +370,7 @@ impl GradientPlan {
                 differentiated => break differentiated,
             }
         };
-        let gradient = match differentiated {
+        let mut gradient = match differentiated {
             Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
                 return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
             }
@@ -378,6 +378,7 @@ impl GradientPlan {
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
+        gradient.specialize();
         let counts = Counts {
             outputs: gradient.outputs,
             conditional: gradient.conditional,

@@ -69,6 +69,7 @@ impl Prepared {
             }
         };
         graph = resolved;
+        check_overwrites(&graph, &library)?;
         autodiff::unpack_tuples(&mut graph);
         let mut graph = applied(&graph, PREPARE)?;
         let queries = graph.registry().column::<RecordingQuery>();
@@ -272,6 +273,7 @@ impl Session {
         let none = CompilationUnit::new();
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
+        check_overwrites(graph, &library).map_err(refused)?;
         let graph = self.apply_text(graph, &none, PREPARE)?;
         check_history(&graph, &|_| false).map_err(refused)?;
         let count = graph.inputs().len();
@@ -288,6 +290,16 @@ impl Session {
             backward: self.apply_text(&gradient.backward, &none, SIMPLE)?,
             ..gradient
         })
+    }
+}
+
+/// Checks that no operator overwrites its operand by a constant with a history, such as `a.ge_(b)`: PyTorch's result requires
+/// gradients, which are zero, and that of the functional variant does not.
+fn check_overwrites(graph: &Graph, library: &Library) -> Result<(), String> {
+    let overwrites = |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.overwrites(row));
+    match graph.nodes_deep().find(overwrites) {
+        Some(node) => Err(NotDifferentiable::at(graph, node, "records a history of its own").to_string()),
+        None => Ok(()),
     }
 }
 

@@ -106,6 +106,11 @@ impl Library {
         self.session.registry()
     }
 
+    /// Whether an in-place operator overwrites its operand by a constant, with a history of its own.
+    pub(crate) fn overwrites(&self, op: OpId) -> bool {
+        self.table.overwrites(self.registry(), op)
+    }
+
     fn known(&self, op: OpId) -> Option<Arc<Known>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(op).or_insert_with(|| self.look_up(op).map(Arc::new)).clone()

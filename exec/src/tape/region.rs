@@ -85,8 +85,8 @@ impl Geometry {
     }
 
     fn size_mismatch(&self, grad: &Tensor) -> KernelError {
-        KernelError::internal(format!(
-            "a gradient has sizes {:?}; expected {:?}",
+        KernelError::input(format!(
+            "a formula returned a gradient of sizes {:?}; expected sizes that broadcast to {:?}",
             grad.sizes(),
             self.layout.sizes()
         ))

@@ -471,6 +471,22 @@ def converted(x, dtype: int):
 def reduced(x, dtype: int):
     return torch.special.erfc(torch._autocast_to_reduced_precision(x, True, True, dtype, dtype))
 
+def compared(x):
+    y = torch.ones([2], dtype=torch.float64)
+    return y.ge_(x)
+
+def combined(x):
+    y = torch.ones([2], dtype=torch.float64)
+    return y.logical_or_(x)
+
+def lstm_workspace(gates, cell):
+    return torch._thnn_fused_lstm_cell(gates, gates, cell)[2] * gates
+
+def cell(x, w, b):
+    gates = torch.mm(x, w.t()) + b
+    i, g = gates.chunk(2, 1)
+    return torch.sigmoid(i) * torch.tanh(g)
+
 def layer_norm_backward(grad, input, mean, rstd, weight, bias):
     return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
 ";
@@ -604,4 +620,62 @@ fn broadcast_tensors_are_recorded_one_by_one() {
         assert_eq!(values(found[0].as_ref().unwrap()), [12.0]);
         assert!(entry.gradient_refusals().is_empty(), "{:?}", entry.gradient_refusals());
     }
+}
+
+/// A comparison in place has a history, of gradients that are zero; logical operators in place have none.
+#[test]
+fn comparisons_in_place_require_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let program = session.compile_source(OPERATORS, "operators.py").unwrap();
+        for (name, requires) in [("compared", true), ("combined", false)] {
+            let x = leaf(&[1.0, 2.0]);
+            let result = program.entry(name).unwrap().call(&[IValue::Tensor(x.clone())], &[]).unwrap();
+            let result = tensor(&result);
+            assert_eq!(result.requires_grad(), requires, "`{name}`, graphs after {calls} calls");
+            if requires {
+                let seed = Tensor::from_slice(&[1.0, 1.0], &[2]).unwrap();
+                let found = session.gradients(&[(result, seed)], &[x], &mut Host::quiet()).unwrap();
+                assert_eq!(values(found[0].as_ref().unwrap()), [0.0, 0.0]);
+            }
+        }
+    }
+}
+
+/// The third result of the LSTM step holds the gates, also where the operator is replaced by its body.
+#[test]
+fn workspaces_are_constants_with_the_same_elements() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry =
+            session.compile_source(OPERATORS, "operators.py").unwrap().entry("lstm_workspace").unwrap();
+        let gates = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], &[1, 4]).unwrap();
+        gates.set_requires_grad(true);
+        let cell = Tensor::from_slice(&[0.5], &[1, 1]).unwrap();
+        let result =
+            tensor(&entry.call(&[IValue::Tensor(gates.clone()), IValue::Tensor(cell)], &[]).unwrap());
+        assert_eq!(values(&result), [2.0, 8.0, 18.0, 32.0], "graphs after {calls} calls");
+        let seed = Tensor::full(&[1, 4], 1.0.into(), DType::F64).unwrap();
+        let found = session.gradients(&[(result, seed)], &[gates], &mut Host::quiet()).unwrap();
+        assert_eq!(values(found[0].as_ref().unwrap()), [2.0, 4.0, 6.0, 8.0], "graphs after {calls} calls");
+    }
+}
+
+/// The backward graph knows the dtypes and sizes of forward values: it conjugates and converts nothing, sums only what was
+/// broadcast, and reads tensors alone.
+#[test]
+fn backward_graphs_are_specialized_to_the_arguments() {
+    let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+    let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("cell").unwrap();
+    let args = [[3, 2], [8, 2]].map(|sizes| Tensor::full(&sizes, 0.5.into(), DType::F32).unwrap());
+    let bias = Tensor::full(&[8], 0.5.into(), DType::F32).unwrap();
+    let args: Vec<Tensor> = args.into_iter().chain([bias]).collect();
+    args.iter().for_each(|t| t.set_requires_grad(true));
+    let given: Vec<IValue> = args.iter().cloned().map(IValue::Tensor).collect();
+    entry.call(&given, &[]).unwrap();
+    let (_, backward) = entry.gradient_graphs().pop().unwrap();
+    let text = backward.to_string();
+    assert!(!text.contains("aten::conj") && !text.contains("aten::to("), "{text}");
+    assert_eq!(text.matches("aten::sum_to_size").count(), 1, "{text}");
+    assert!(backward.inputs().all(|v| backward.ty(v).is_tensor()), "{text}");
 }

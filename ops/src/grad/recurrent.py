@@ -15,7 +15,7 @@ def fused_lstm(read: Tensor, held: Tensor, c: Tensor, b_read: Optional[Tensor], 
         gates = gates + b_held
     state, cell = lstm_of_gates(gates, c)
     # The workspace for the backward pass is constant.
-    return state, cell, torch.zeros_like(read)
+    return state, cell, gates.detach()
 
 def lstm_of_gates(sums: Tensor, c: Tensor) -> Tuple[Tensor, Tensor]:
     gates = sums.chunk(4, -1)

@@ -294,6 +294,12 @@ impl GradientTable {
         self.entries.is_empty()
     }
 
+    /// Whether an in-place operator overwrites its operand by a constant, with a history of its own: all its gradients are zero.
+    pub fn overwrites(&self, registry: &Registry, op: OpId) -> bool {
+        let is_constant = |op: OpId| matches!(self.of(registry, op), Some(GradientEntry::Constant));
+        registry.functional_variant(op).is_some_and(is_constant) && !is_constant(op)
+    }
+
     /// Returns the entry of an operator, restricted to arguments the operator has. `out` variants have no entry.
     pub fn of(&self, registry: &Registry, op: OpId) -> Option<GradientEntry> {
         let schema = registry.schema(op);

@@ -12,7 +12,7 @@
 //! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
 //! - `exports.rs`: the values of branches and loops that gradients read, made available after them.
 //! - `differentiate.rs`: the split of that graph into a forward and a backward graph, and the choice of the values that
-//!   the forward graph keeps for the backward one.
+//!   the forward graph keeps for the backward one; `known.rs`: what is known about forward values, stated in the backward graph.
 //!
 //! This crate cannot compile formulas: graphs of formulas come from [`FormulaGraphs`].
 
@@ -25,6 +25,7 @@ mod differentiate;
 mod exports;
 mod formulas;
 mod functionalize;
+mod known;
 mod lists;
 mod raise;
 mod regions;

@@ -71,7 +71,11 @@ impl<'a> Sharing<'a> {
         // The number of a dropped node is used again.
         self.forget(planned);
         let memory = ResultMemory::of(self.graph.registry(), op, 0, ty);
-        let shared = operands.iter().enumerate().filter(|&(i, _)| memory.may_be_operand(i));
+        let holds = |of: &Planned| match of {
+            Planned::Value(v) => may_hold(self.graph.ty(*v), ty),
+            Planned::New(..) => true,
+        };
+        let shared = operands.iter().enumerate().filter(|&(i, of)| memory.may_be_operand(i) && holds(of));
         let own = Bases::from_iter(memory.may_not_be_an_operand().then_some(planned));
         let bases = shared.map(|(_, &operand)| self.bases(operand)).try_fold(own, |mut bases, more| {
             more?.into_iter().for_each(|base| add(&mut bases, base));
@@ -126,7 +130,9 @@ impl<'a> Sharing<'a> {
                 if memory.may_not_be_an_operand() {
                     add(&mut found, p);
                 }
-                let shared = g.operands(def).enumerate().filter(|&(i, _)| memory.may_be_operand(i));
+                let holds = |o: ValueId| may_hold(g.ty(o), g.ty(v));
+                let shared =
+                    g.operands(def).enumerate().filter(|&(i, o)| memory.may_be_operand(i) && holds(o));
                 stack.extend(shared.map(|(_, o)| Planned::Value(o)));
             } else if selected.insert(v) {
                 stack.extend(sources.into_iter().map(Planned::Value));
@@ -301,6 +307,11 @@ impl ResultMemory {
             ResultMemory::Either => true,
         }
     }
+}
+
+/// Whether a value of type `operand` may be, or hold, memory of a result: lists of numbers hold no tensor.
+fn may_hold(operand: Type, result: Type) -> bool {
+    !result.is_tensor() || operand.list_elem().is_none_or(Type::is_mutable)
 }
 
 fn add(bases: &mut Bases, base: Planned) {

@@ -7,7 +7,7 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelError, Sample};
 use flambeau_ir::OpDef;
 use flambeau_ir::types::Dim;
-use flambeau_tensor::{Element, Tensor, dispatch, loops, reduce, wrap_dim};
+use flambeau_tensor::{DType, Element, Tensor, dispatch, loops, reduce, wrap_dim};
 
 /// The dimension that means all dimensions together; other negative ones count from the end.
 const ALL: i64 = -1;
@@ -39,7 +39,13 @@ fn norms_except() -> ResultShapes {
 
 /// Returns `v * (g / norm(v))` and the norms.
 fn weight_norm(v: &Tensor, g: &Tensor, dim: i64) -> Result<(Tensor, Tensor), KernelError> {
+    if g.dtype() != v.dtype() && (g.dtype() != DType::F16 || v.dtype().is_complex()) {
+        let message =
+            format!("expected scalar type {} but found {}", v.dtype().ir_name(), g.dtype().ir_name());
+        return Err(KernelError::input(message));
+    }
     let norms = norm_except(v, 2.0, dim)?;
+    let g = &g.to_dtype(v.dtype())?;
     let out = dispatch!(floats, v.dtype(), "weight_norm", T => {
         let scale = loops::binary::<T, T, f64>(g, &norms, |g: T, n: T| g.to_f64() / n.to_f64())?;
         Ok::<_, KernelError>(loops::binary::<T, f64, T>(v, &scale, |v: T, s: f64| T::from_f64(v.to_f64() * s))?)

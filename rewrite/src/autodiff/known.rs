@@ -1,0 +1,111 @@
+//! What shape analysis knows about a forward graph, stated in its backward graph: numbers and sizes become constants instead
+//! of captures, and gradients and captured tensors have dtypes and sizes.
+//!
+//! A formula conjugates, reverses broadcasting and restores dtypes for every kind of operand. With these facts, most of
+//! such nodes are removed by rules when the backward graph is optimized.
+
+use super::Gradient;
+use flambeau_analysis::AliasDb;
+use flambeau_analysis::shape::{Dim, Fact, Shapes, TensorFact};
+use flambeau_ir::types::TensorType;
+use flambeau_ir::{At, Editor, Graph, IValue, Prim, Type, ValueId};
+
+impl Gradient {
+    /// Moves the facts about the forward graph into the backward graph. They follow from the types of the forward graph's
+    /// inputs, so the backward graph is that of calls with arguments of these types.
+    pub fn specialize(&mut self) {
+        let shapes = Shapes::new(&self.forward, &AliasDb::new(&self.forward));
+        let results: Vec<ValueId> = self.forward.outputs().collect();
+        let seeds: Vec<Type> = self.outputs.iter().map(|path| seed_type(&shapes, &results, path)).collect();
+        let first = results.len() - self.captures;
+        let root = self.backward.root();
+        let inputs: Vec<ValueId> = self.backward.inputs().collect();
+        let mut editor = self.backward.edit();
+        for (input, ty) in inputs.iter().zip(seeds) {
+            if editor.graph().ty(*input).is_tensor() {
+                editor.set_type(*input, ty);
+            }
+        }
+        editor.at(At::start(root));
+        let mut constants = Vec::new();
+        for (i, value) in results[first..].iter().enumerate() {
+            let input = inputs[self.outputs.len() + i];
+            match constant(&self.forward, shapes.fact(*value), *value) {
+                Some(known) => {
+                    let constant = known.insert(&mut editor);
+                    editor.replace_all_uses(input, constant);
+                    constants.push(i);
+                }
+                None if editor.graph().ty(input).is_tensor() => {
+                    editor.set_type(input, tensor_type(shapes.fact(*value)));
+                }
+                None => {}
+            }
+        }
+        for i in constants.iter().rev() {
+            editor.remove_block_input(root, self.outputs.len() + i);
+        }
+        let root = self.forward.root();
+        let mut editor = self.forward.edit();
+        constants.iter().rev().for_each(|i| editor.remove_block_output(root, first + i));
+        self.captures -= constants.len();
+    }
+}
+
+/// A value that is the same in every call.
+enum Known {
+    Scalar(IValue),
+    Sizes(Vec<i64>),
+}
+
+impl Known {
+    fn insert(self, editor: &mut Editor<'_>) -> ValueId {
+        match self {
+            Known::Scalar(value) => editor.constant(value),
+            Known::Sizes(sizes) => {
+                let sizes: Vec<ValueId> =
+                    sizes.into_iter().map(|n| editor.constant(IValue::Int(n))).collect();
+                let list = editor.node(Prim::ListConstruct, &sizes, &[Type::list(Type::INT)]);
+                editor.graph().result(list, 0)
+            }
+        }
+    }
+}
+
+fn constant(graph: &Graph, fact: &Fact, value: ValueId) -> Option<Known> {
+    let ty = graph.ty(value);
+    match fact {
+        Fact::Int(Dim::Known(n)) if ty == Type::INT => Some(Known::Scalar(IValue::Int(*n))),
+        Fact::Bool(b) if ty == Type::BOOL => Some(Known::Scalar(IValue::Bool(*b))),
+        Fact::List(items) if ty == Type::list(Type::INT) => {
+            let known = |item: &Fact| match item {
+                Fact::Int(Dim::Known(n)) => Some(*n),
+                _ => None,
+            };
+            items.iter().map(known).collect::<Option<_>>().map(Known::Sizes)
+        }
+        _ => graph.constant(value).filter(|_| !ty.is_mutable()).map(Known::Scalar),
+    }
+}
+
+/// Returns the type of the gradient of the result at a path.
+fn seed_type(shapes: &Shapes, results: &[ValueId], path: &[usize]) -> Type {
+    let mut path = path.iter();
+    let mut fact = path.next().and_then(|i| results.get(*i)).map(|value| shapes.fact(*value));
+    for i in path {
+        fact = match fact {
+            Some(Fact::Tuple(items) | Fact::List(items)) => items.get(*i),
+            _ => None,
+        };
+    }
+    fact.map_or(Type::TENSOR, tensor_type)
+}
+
+/// Returns the type with the dtype and the known sizes of a tensor: layouts of gradients and captures may differ.
+fn tensor_type(fact: &Fact) -> Type {
+    let Fact::Tensor(fact @ TensorFact { undefined: false, .. }) = fact else { return Type::TENSOR };
+    let is_known = |dim: &Dim| matches!(dim, Dim::Known(_));
+    let ty = fact.to_type();
+    let sizes = ty.sizes.filter(|sizes| sizes.iter().all(is_known));
+    Type::tensor(TensorType { dtype: ty.dtype, sizes, ..TensorType::default() })
+}
