@@ -206,9 +206,11 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
         _ => return Err(no_list()),
     };
     let at = |place: String| move |e: JsonError| within(&format!("{file}, {place}"), Error::from(e));
+    // Values may refer to earlier ones, so that arguments share memory.
+    let mut reader = flambeau::json::Reader::default();
     for (i, value) in list.iter().enumerate() {
         let ty = params.get(i).map_or(Type::ANY, |p| p.ty);
-        let value = flambeau::json::read_as(value, ty).map_err(at(format!("input {i}")))?;
+        let value = reader.read_as(value, ty).map_err(at(format!("input {i}")))?;
         inputs.positional.push(value);
     }
     let named = match kwargs {
@@ -216,7 +218,7 @@ fn read_file(json: &Value, file: &str, params: &[Argument], inputs: &mut Inputs)
         Some(kwargs) => Some(kwargs.as_object().ok_or_else(no_list)?),
     };
     for (name, value) in named.into_iter().flatten() {
-        let value = flambeau::json::read_as(value, type_of(params, name));
+        let value = reader.read_as(value, type_of(params, name));
         inputs.named.push((name.clone(), value.map_err(at(format!("argument `{name}`")))?));
     }
     Ok(())

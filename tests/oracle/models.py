@@ -1,4 +1,5 @@
-"""Converts the archives of a recorded suite to exported programs, and compares their results in PyTorch.
+"""Converts the archives of a recorded suite, modules or exported programs, to exported programs, and compares their results
+in PyTorch.
 
     python tests/oracle/models.py FLAMBEAU SUITE VERSION [DECOMPOSE]
 
@@ -48,16 +49,26 @@ def tried(command, suite, case, options, folder):
     inputs, output = os.path.join(folder, "inputs.json"), os.path.join(folder, "program.pt2")
     with open(inputs, "w") as out:
         json.dump(case["inputs"], out)
-    words = [command, "convert", str(suite / case["archive"]), output, "--inputs", inputs, *options]
+    words = [command, "convert", str(suite / case["archive"]), output, *options]
+    if not case["archive"].endswith(".pt2"):
+        words += ["--inputs", inputs]
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode != 0:
         return "not converted: " + " ".join(done.stderr.split())[-200:]
     try:
-        program = torch.export.load(output)
-        found = program.module()(*[value_of(x) for x in case["inputs"]])
+        module = torch.export.load(output).module()
+        kwargs = {name: value_of(x) for name, x in case.get("kwargs", {}).items()}
+        found = module(*[value_of(x) for x in case["inputs"]], **kwargs)
     except Exception as error:
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-    return differs(found, value_of(case["expected"]), case)
+        return None if "expected_error" in case else f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    if "expected_error" in case:
+        return "no error"
+    buffers = dict(module.named_buffers())
+    for name, wanted in case.get("buffers_after", {}).items():
+        why = differs(buffers[name], value_of(wanted), case)
+        if why is not None:
+            return f"buffer {name}: {why}"
+    return differs(found, value_of(case["expected"]), case) if "expected" in case else None
 
 
 def main():

@@ -44,7 +44,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "profile",
           value_parser = clap::value_parser!(u32).range(1..))]
     calls: u32,
-    /// Specialize with what earlier calls observed, read from this file if it exists, and write what this call observed.
+    /// Specialize with what earlier calls observed, read from this file if it exists, and write what this call observed. The call
+    /// runs without recording gradients, as under `torch.no_grad()`: plans are for such calls.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "unoptimized"])]
     plans: Option<PathBuf>,
 }
