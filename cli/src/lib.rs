@@ -38,7 +38,12 @@ const DEFECT: u8 = 3;
 
 /// A compiler for TorchScript: run, inspect, optimize and fuzz TorchScript programs.
 #[derive(Parser)]
-#[command(name = "flambeau", version, about, max_term_width = 100)]
+#[command(
+    name = "flambeau",
+    version,
+    about = "A compiler for TorchScript: runs, inspects, optimizes and fuzzes programs.",
+    max_term_width = 100
+)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,

@@ -56,7 +56,7 @@ impl Profile {
         let calls = if self.calls == 1 { "call" } else { "calls" };
         // Writing to a string does not fail, here and below.
         let _ = writeln!(text, "{} {calls}, {per_call:.2} us per call", self.calls);
-        self.table(&mut text, "operator", operators, Some(("(machine)", rest)));
+        self.table(&mut text, "operator", operators, Some(("(interpreter)", rest)));
         self.table(&mut text, "source line", lines, None);
         text + &plans_text(entry)
     }
@@ -115,15 +115,15 @@ pub(crate) fn deoptimizations_text(entry: &Entry) -> String {
         let _ = writeln!(text, "guard{guard} of plan {} failed: %{}{at}", failed.plan, failed.value);
         let _ = writeln!(text, "  expected {}{}", failed.expected, length_text(failed.expected_length));
         let times = if failed.times == 1 { "once".to_owned() } else { format!("{} times", failed.times) };
-        let forced = if failed.forced { ", forced by a test" } else { "" };
+        let forced = if failed.forced { ", forced by FLAMBEAU_DEOPT" } else { "" };
         let _ =
             writeln!(text, "  seen     {}{} ({times}{forced})", failed.seen, length_text(failed.seen_length));
         match failed.replaced_by {
             Some(plan) => {
-                let _ = writeln!(text, "  plan {plan} was made in its place, without the guard");
+                let _ = writeln!(text, "  replaced by plan {plan}, which omits the guard");
             }
             None if failed.specialized => {
-                text.push_str("  the rest of the program was compiled for what it is entered with\n")
+                text.push_str("  the continuation was specialized to its captured values\n")
             }
             None => text.push_str("  calls continued in the unoptimized program\n"),
         }

@@ -139,11 +139,11 @@ enum CallDecision {
     Plan(Arc<ExecutionPlan>),
     Profile(Arc<Profiled>, ArgumentSpec),
     /// Run the code with profiling nodes, but do not record: there are enough runs, and a plan is being made.
-    RunUnrecorded(Arc<Profiled>),
+    RunWithoutProfile(Arc<Profiled>),
     /// Compile the function with profiling nodes.
     Begin,
     /// Decide again with the lifted attributes, which are known since the call began.
-    Again,
+    RetryWithAttributes,
     /// Run the caller's code.
     Decline {
         /// Whether a deferred compilation will provide code for later calls.
@@ -318,7 +318,7 @@ impl Executor {
         let grad_enabled = host.grad_enabled();
         let mut spec = CompleteArgumentSpec::of(args, grad_enabled);
         let (mut choice, mut version) = self.choose(own, &spec, args, grad_enabled);
-        if let CallDecision::Begin | CallDecision::Again = choice {
+        if let CallDecision::Begin | CallDecision::RetryWithAttributes = choice {
             let begun = match choice {
                 CallDecision::Begin => self.submit(JobKind::Profiled, machine, optimizer),
                 _ => Ok(false),
@@ -347,11 +347,11 @@ impl Executor {
                 let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure }
             }
-            CallDecision::RunUnrecorded(profiled) => {
+            CallDecision::RunWithoutProfile(profiled) => {
                 let result = run(machine, &profiled.code, args, host);
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure: None }
             }
-            CallDecision::Begin | CallDecision::Again | CallDecision::Decline { .. } => {
+            CallDecision::Begin | CallDecision::RetryWithAttributes | CallDecision::Decline { .. } => {
                 args.truncate(own);
                 let pending = matches!(choice, CallDecision::Decline { pending: true });
                 CallOutcome::Declined { pending, failure: None }
@@ -383,7 +383,7 @@ impl Executor {
         let mut state = self.state.lock();
         let version = self.version.load(Ordering::Relaxed);
         if self.attributes.get().is_some_and(|attributes| own + attributes.len() != args.len()) {
-            return (CallDecision::Again, version);
+            return (CallDecision::RetryWithAttributes, version);
         }
         if let Some(plan) = state.plans.find(spec, args, grad_enabled) {
             return (CallDecision::Plan(plan), version);
@@ -405,7 +405,7 @@ impl Executor {
         match &state.profiled {
             _ if !admitted => CallDecision::Decline { pending: false },
             Some(profiled) if state.compiling && known.is_some_and(|known| self.has_enough_runs(known)) => {
-                CallDecision::RunUnrecorded(Arc::clone(profiled))
+                CallDecision::RunWithoutProfile(Arc::clone(profiled))
             }
             Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kind),
             None if state.compiling => CallDecision::Decline { pending: true },

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_special_plan_that_fits_runs() {
+    fn the_most_specific_plan_that_fits_runs() {
         let mut plans = Plans::new(8);
         plans.insert(plan("%x : Float(*, *)"));
         plans.insert(plan("%x : Float(2, 3)"));
