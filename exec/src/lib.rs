@@ -17,6 +17,7 @@ pub mod host;
 pub mod intrinsic;
 pub mod isolation;
 pub mod kernel;
+mod listing;
 pub mod pointwise;
 mod protections;
 pub mod reference;
