@@ -11,8 +11,7 @@
 
 use crate::bailout::{Bailout, BailoutFailures};
 use crate::counter::NodeCounter;
-use crate::fast_path::FastPath;
-use crate::intrinsic::{ScalarKind, for_each_operation};
+use crate::intrinsic::{ScalarKind, ScalarOp, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::IValue;
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
@@ -20,18 +19,19 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-/// Defines [`Opcode`] from the tables of operations and adds the instructions that are in no table. The row `IAdd(…)`
-/// and the pair `IAddMul = IAdd, IMul;` expand to
+/// Defines [`Opcode`] from the tables of operations and the instructions that are in no table. The row `IAdd(…)`, the
+/// pair `IAddMul = IAdd, IMul;` and the instruction `MovS` expand to
 ///
 /// ```text
 /// pub enum Opcode { IAdd, …, IAddMul, …, MovS, … }
 /// // in `of_scalar`:  ScalarOp::IAdd => Opcode::IAdd,
-/// // in `scalar`:     Opcode::IAdd => Some(ScalarOp::IAdd),
-/// // in `pair`:       Opcode::IAddMul => Some([ScalarOp::IAdd, ScalarOp::IMul]),
+/// // in `kind`:       Opcode::IAdd => OpcodeKind::Scalar(ScalarOp::IAdd),
+/// //                  Opcode::IAddMul => OpcodeKind::Pair([ScalarOp::IAdd, ScalarOp::IMul]),
+/// //                  Opcode::MovS => OpcodeKind::Special(SpecialOpcode::MovS),
 /// // in `of_pair`:    (ScalarOp::IAdd, ScalarOp::IMul) => Some(Opcode::IAddMul),
 /// ```
 macro_rules! opcodes {
-    ([] { $($pair:ident = $first:ident, $second:ident;)* }
+    ([$($(#[$doc:meta])* $special:ident,)*] { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         /// The operation of an instruction. `a`, `b`, `c` are its 32-bit fields, `d` and `e` its 8-bit fields; `s[..]`
         /// is the scalar bank, `v[..]` the value bank.
@@ -41,139 +41,43 @@ macro_rules! opcodes {
         pub enum Opcode {
             $($name,)*
             $($pair,)*
-            /// `s[a] = s[b]`.
-            MovS,
-            /// `s[a] = s[b]`, then `s[c] = s[d]`.
-            MovPair,
-            /// Jumps to `c`.
-            Jmp,
-            /// Jumps to `c` if `s[a]`.
-            JTrue,
-            /// Jumps to `c` if not `s[a]`.
-            JFalse,
-            /// Jumps to `c` if the integers `s[a] == s[b]`.
-            JIEq,
-            /// … `!=`.
-            JINe,
-            /// … `<`.
-            JILt,
-            /// … `<=`.
-            JILe,
-            /// Jumps to `c` if the f64 values `s[a] == s[b]`.
-            JFEq,
-            /// … not `==`.
-            JFNe,
-            /// … `<`.
-            JFLt,
-            /// … `<=`.
-            JFLe,
-            /// … not `<` (jumps if unordered).
-            JFNlt,
-            /// … not `<=` (jumps if unordered).
-            JFNle,
-            /// `s[a] += 1`; jumps to `c` if `s[a] < s[b]`.
-            Next,
-            /// The integers `s[a] += s[b]`, then `s[d] += 1`; jumps to `c` if `s[d] < s[e]`.
-            IAddNext,
-            /// The f64 values `s[a] += s[b]`, then as `IAddNext`.
-            FAddNext,
-            /// `v[a] = take(v[b])`.
-            MovV,
-            /// `v[a] = operand b`.
-            Load,
-            /// `s[a] = operand b`, an integer.
-            UnboxI,
-            /// `s[a] = operand b`, a float.
-            UnboxF,
-            /// `s[a] = operand b`, a bool.
-            UnboxB,
-            /// Clears `v[a]`.
-            Drop,
-            /// Adds 1 to counter `a`.
-            Count,
-            /// `s[a]` = length of the list `operand b`.
-            ListLen,
-            /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
-            ListGetI,
-            /// … of f64.
-            ListGetF,
-            /// … of bools.
-            ListGetB,
-            /// `v[a]` = element `s[c]` of the list `v[b]`.
-            ListGetV,
-            /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
-            ListSetI,
-            /// … of f64.
-            ListSetF,
-            /// … of bools.
-            ListSetB,
-            /// Element `s[b]` of the list `v[a]` = `operand c`.
-            ListSetV,
-            /// Appends `s[b]` to the list `v[a]` of integers.
-            AppendI,
-            /// … of f64.
-            AppendF,
-            /// … of bools.
-            AppendB,
-            /// Appends `operand b` to the list `v[a]`.
-            AppendV,
-            /// `s[a]` = whether operands `b` and `c` are identical (`is`).
-            Is,
-            /// `s[a]` = whether operands `b` and `c` are not identical.
-            IsNot,
-            /// `v[a]` = slot `c` of the object `v[b]`.
-            GetSlot,
-            /// Slot `b` of the object `v[a]` = `operand c`.
-            SetSlot,
-            /// Runs the kernel or structural operator of site `a`.
-            Op,
-            /// `s[a]` = element `s[d]` of the list that is element `s[c]` of the list `operand b`; the low two bits of `e`
-            /// are the kind of the number. On success, skips the instructions that do the same separately; their number is
-            /// in the other bits of `e`.
-            ListGetNested,
-            /// Tries the fast path `d` of site `a`; on success, skips the next instruction, which performs the site.
-            Fast,
-            /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
-            GetWord,
-            /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
-            /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
-            Read,
-            /// Runs the fusion group of site `a`.
-            Fused,
-            /// `s[a]` = whether any operand of site `b` is a defined gradient.
-            AnyDefined,
-            /// Stores the first operand of site `a` as the site's result, or continues with the site's bail-out.
-            BailOut,
-            /// Performs the call of site `a`.
-            Call,
-            /// Suspends the frame until all tasks that it started are complete.
-            Sync,
-            /// Suspends the frame until the future `operand a` is complete.
-            Join,
-            /// Ends the frame with the operands of site `a` as results.
-            Ret,
+            $($(#[$doc])* $special,)*
+        }
+
+        /// The opcodes that are in no table of operations.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs, reason = "documented as variants of `Opcode`")]
+        pub enum SpecialOpcode {
+            $($special,)*
+        }
+
+        /// What an opcode is. Code that must know every instruction matches on it exhaustively, so that it does not compile
+        /// with an opcode that it does not know.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum OpcodeKind {
+            /// `s[a] = operation(s[b], s[c])`.
+            Scalar(crate::ScalarOp),
+            /// `s[a] = second(first(s[b], s[c]), s[d])`.
+            Pair([crate::ScalarOp; 2]),
+            /// An opcode of its own.
+            Special(SpecialOpcode),
         }
 
         impl Opcode {
+            /// Returns what the opcode is.
+            pub fn kind(self) -> OpcodeKind {
+                match self {
+                    $(Opcode::$name => OpcodeKind::Scalar(crate::ScalarOp::$name),)*
+                    $(Opcode::$pair => {
+                        OpcodeKind::Pair([crate::ScalarOp::$first, crate::ScalarOp::$second])
+                    })*
+                    $(Opcode::$special => OpcodeKind::Special(SpecialOpcode::$special),)*
+                }
+            }
+
             /// Returns the opcode of a scalar operation.
             pub fn of_scalar(op: crate::ScalarOp) -> Opcode {
                 match op { $(crate::ScalarOp::$name => Opcode::$name),* }
-            }
-
-            /// Returns the scalar operation of an opcode.
-            pub fn scalar(self) -> Option<crate::ScalarOp> {
-                match self {
-                    $(Opcode::$name => Some(crate::ScalarOp::$name),)*
-                    _ => None,
-                }
-            }
-
-            /// Returns the two operations of a pair opcode: `s[a] = second(first(s[b], s[c]), s[d])`.
-            pub fn pair(self) -> Option<[crate::ScalarOp; 2]> {
-                match self {
-                    $(Opcode::$pair => Some([crate::ScalarOp::$first, crate::ScalarOp::$second]),)*
-                    _ => None,
-                }
             }
 
             /// Returns the opcode of a pair, if there is one.
@@ -186,9 +90,138 @@ macro_rules! opcodes {
         }
     };
 }
-for_each_operation!(opcodes);
+for_each_operation! {
+    opcodes
+    /// `s[a] = s[b]`.
+    MovS,
+    /// `s[a] = s[b]`, then `s[c] = s[d]`.
+    MovPair,
+    /// Jumps to `c`.
+    Jmp,
+    /// Jumps to `c` if `s[a]`.
+    JTrue,
+    /// Jumps to `c` if not `s[a]`.
+    JFalse,
+    /// Jumps to `c` if the integers `s[a] == s[b]`.
+    JIEq,
+    /// … `!=`.
+    JINe,
+    /// … `<`.
+    JILt,
+    /// … `<=`.
+    JILe,
+    /// Jumps to `c` if the f64 values `s[a] == s[b]`.
+    JFEq,
+    /// … not `==`.
+    JFNe,
+    /// … `<`.
+    JFLt,
+    /// … `<=`.
+    JFLe,
+    /// … not `<` (jumps if unordered).
+    JFNlt,
+    /// … not `<=` (jumps if unordered).
+    JFNle,
+    /// `s[a] += 1`; jumps to `c` if `s[a] < s[b]`.
+    Next,
+    /// The integers `s[a] += s[b]`, then `s[d] += 1`; jumps to `c` if `s[d] < s[e]`.
+    IAddNext,
+    /// The f64 values `s[a] += s[b]`, then as `IAddNext`.
+    FAddNext,
+    /// `v[a] = take(v[b])`.
+    MovV,
+    /// `v[a] = operand b`.
+    Load,
+    /// `s[a] = operand b`, an integer.
+    UnboxI,
+    /// `s[a] = operand b`, a float.
+    UnboxF,
+    /// `s[a] = operand b`, a bool.
+    UnboxB,
+    /// Clears `v[a]`.
+    Drop,
+    /// Adds 1 to counter `a`.
+    Count,
+    /// `s[a]` = length of the list `operand b`.
+    ListLen,
+    /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
+    ListGetI,
+    /// … of f64.
+    ListGetF,
+    /// … of bools.
+    ListGetB,
+    /// `v[a]` = element `s[c]` of the list `v[b]`.
+    ListGetV,
+    /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
+    ListSetI,
+    /// … of f64.
+    ListSetF,
+    /// … of bools.
+    ListSetB,
+    /// Element `s[b]` of the list `v[a]` = `operand c`.
+    ListSetV,
+    /// Appends `s[b]` to the list `v[a]` of integers.
+    AppendI,
+    /// … of f64.
+    AppendF,
+    /// … of bools.
+    AppendB,
+    /// Appends `operand b` to the list `v[a]`.
+    AppendV,
+    /// `s[a]` = whether operands `b` and `c` are identical (`is`).
+    Is,
+    /// `s[a]` = whether operands `b` and `c` are not identical.
+    IsNot,
+    /// `v[a]` = slot `c` of the object `v[b]`.
+    GetSlot,
+    /// Slot `b` of the object `v[a]` = `operand c`.
+    SetSlot,
+    /// Runs the kernel or structural operator of site `a`.
+    Op,
+    /// `s[a]` = element `s[d]` of the list that is element `s[c]` of the list `operand b`; the low two bits of `e`
+    /// are the kind of the number. On success, skips the instructions that do the same separately; their number is
+    /// in the other bits of `e`.
+    ListGetNested,
+    /// Tries the fast path `d` of site `a`; on success, skips the next instruction, which performs the site.
+    Fast,
+    /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
+    GetWord,
+    /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
+    /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
+    Read,
+    /// Runs the fusion group of site `a`.
+    Fused,
+    /// `s[a]` = whether any operand of site `b` is a defined gradient.
+    AnyDefined,
+    /// Stores the first operand of site `a` as the site's result, or continues with the site's bail-out.
+    BailOut,
+    /// Performs the call of site `a`.
+    Call,
+    /// Suspends the frame until all tasks that it started are complete.
+    Sync,
+    /// Suspends the frame until the future `operand a` is complete.
+    Join,
+    /// Ends the frame with the operands of site `a` as results.
+    Ret,
+}
 
 impl Opcode {
+    /// Returns the scalar operation of an opcode.
+    pub fn scalar(self) -> Option<ScalarOp> {
+        match self.kind() {
+            OpcodeKind::Scalar(op) => Some(op),
+            OpcodeKind::Pair(_) | OpcodeKind::Special(_) => None,
+        }
+    }
+
+    /// Returns the two operations of a pair opcode: `s[a] = second(first(s[b], s[c]), s[d])`.
+    pub fn pair(self) -> Option<[ScalarOp; 2]> {
+        match self.kind() {
+            OpcodeKind::Pair(pair) => Some(pair),
+            OpcodeKind::Scalar(_) | OpcodeKind::Special(_) => None,
+        }
+    }
+
     /// Whether field `c` is a jump target.
     pub fn is_jump(self) -> bool {
         let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);
@@ -400,154 +433,10 @@ impl Code {
             + self.scalars.capacity() * size_of::<u64>()
             + self.constants.capacity() * size_of::<IValue>()
     }
-
-    fn list(&self, range: &Range<u32>) -> String {
-        let places = &self.operands[range.start as usize..range.end as usize];
-        places.iter().map(|p| self.show(*p)).collect::<Vec<_>>().join(", ")
-    }
-
-    fn show(&self, operand: Operand) -> String {
-        match operand.place() {
-            OperandSource::Copy(r) => format!("v{r}"),
-            OperandSource::Move(r) => format!("move v{r}"),
-            OperandSource::Const(c) => self.constants.get(c as usize).map_or("?".to_owned(), shown),
-            OperandSource::Scalar(kind, r) => self.word(kind, r),
-            OperandSource::Nowhere => "_".to_owned(),
-        }
-    }
-
-    fn word(&self, kind: ScalarKind, r: u32) -> String {
-        match self.scalars.get(r as usize) {
-            Some(&word) => shown(&kind.boxed(word)),
-            None => format!("s{r}"),
-        }
-    }
-
-    fn site(&self, at: u32) -> String {
-        let site = &self.sites[at as usize];
-        let name = match &site.work {
-            SiteOp::Kernel(_) => {
-                let registry = self.graph.registry();
-                registry.schema_of(self.graph.op(site.node)).map_or_else(String::new, |s| s.full_name())
-            }
-            SiteOp::Prim(p) => p.name().to_owned(),
-            SiteOp::Function(name) => name.to_string(),
-            SiteOp::Method(name) => format!("method {name}"),
-            SiteOp::Nothing => String::new(),
-            _ => self.graph.op_name(site.node).to_string(),
-        };
-        let (dests, args) = (self.list(&site.dests), self.list(&site.operands));
-        if dests.is_empty() { format!("{name}({args})") } else { format!("{dests} = {name}({args})") }
-    }
-
-    fn describe(&self, i: &Instr) -> String {
-        use Opcode::*;
-        let s = |r: u32, kind| self.word(kind, r);
-        let o = |x: u32| self.show(Operand(x));
-        if let Some(op) = i.op.scalar() {
-            let (kinds, _) = op.signature();
-            let args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
-            return format!("s{} = {:?} {}", i.a, i.op, args.join(", "));
-        }
-        if let Some([first, second]) = i.op.pair() {
-            let kind = first.signature().1;
-            let [b, c, d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
-            return format!("s{} = {second:?} ({first:?} {b}, {c}), {d}", i.a);
-        }
-        let name = format!("{:?}", i.op);
-        match i.op {
-            MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
-            MovPair => {
-                let [b, d] = [i.b, u32::from(i.d)].map(|r| s(r, ScalarKind::Int));
-                format!("s{} = {b}; s{} = {d}", i.a, i.c)
-            }
-            MovV => format!("v{} = move v{}", i.a, i.b),
-            Load => format!("v{} = {}", i.a, o(i.b)),
-            UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
-            Drop => format!("Drop v{}", i.a),
-            Count => format!("Count {}", i.a),
-            Jmp => format!("Jmp {}", i.c),
-            JTrue | JFalse => format!("{name} {} -> {}", s(i.a, ScalarKind::Bool), i.c),
-            JIEq | JINe | JILt | JILe => {
-                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Int), s(i.b, ScalarKind::Int), i.c)
-            }
-            JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {
-                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Float), s(i.b, ScalarKind::Float), i.c)
-            }
-            Next => format!("Next s{} < {} -> {}", i.a, s(i.b, ScalarKind::Int), i.c),
-            IAddNext | FAddNext => {
-                let kind = if i.op == IAddNext { ScalarKind::Int } else { ScalarKind::Float };
-                let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
-                format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
-            }
-            ListGetI | ListGetF | ListGetB => {
-                format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
-            }
-            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
-            ListSetI => {
-                format!("ListSetI {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Int))
-            }
-            ListSetF => {
-                format!("ListSetF {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Float))
-            }
-            ListSetB => {
-                format!("ListSetB {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Bool))
-            }
-            ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
-            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, ScalarKind::Int)),
-            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, ScalarKind::Float)),
-            AppendB => format!("AppendB {}, {}", o(i.a), s(i.b, ScalarKind::Bool)),
-            AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
-            Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
-            GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),
-            SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
-            AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
-            Op => self.site(i.a),
-            Sync => name,
-            Fast => {
-                let path = FastPath::of_field(i.d).map_or_else(String::new, |path| format!("{path:?}"));
-                format!("Fast {path}, else")
-            }
-            ListGetNested => {
-                let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
-                format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))
-            }
-            GetWord => format!("s{} = GetWord {}, {}", i.a, o(i.b), i.c),
-            Join => format!("Join {}", o(i.a)),
-            Call => match &self.sites[i.a as usize].work {
-                SiteOp::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
-                _ => format!("Call {}", self.site(i.a)),
-            },
-            Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
-            _ => format!("{name} {}", self.site(i.a)),
-        }
-    }
-}
-
-/// Formats a constant, abbreviated to 40 characters.
-fn shown(value: &IValue) -> String {
-    let text = match value {
-        IValue::Tensor(_) => "<Tensor>".to_owned(),
-        IValue::Uninitialized => "<uninitialized>".to_owned(),
-        other => format!("{other:?}"),
-    };
-    if text.len() <= 40 { text } else { format!("{}…", text.chars().take(39).collect::<String>()) }
 }
 
 impl fmt::Debug for Operand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place().fmt(f)
-    }
-}
-
-/// Formats a listing: registers, parameters, then one instruction per line.
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let params: Vec<String> = self.params.iter().map(|p| self.show(*p)).collect();
-        writeln!(f, "code({}): {} words, {} values", params.join(", "), self.n_scalars, self.n_values)?;
-        for (at, instr) in self.instrs.iter().enumerate() {
-            writeln!(f, "{at:4}  {}", self.describe(instr))?;
-        }
-        Ok(())
     }
 }

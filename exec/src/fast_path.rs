@@ -53,6 +53,11 @@ impl FastPath {
         }
     }
 
+    /// Whether the first operand is a dictionary.
+    pub(crate) fn accesses_dict(self) -> bool {
+        matches!(self, FastPath::DictGet | FastPath::DictSet | FastPath::DictContains)
+    }
+
     /// Whether the operator reads an operand without passing it on: neither the operand nor its identity is observable
     /// afterwards.
     pub(crate) fn only_reads(self, index: usize) -> bool {

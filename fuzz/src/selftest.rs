@@ -73,6 +73,7 @@ const PREPARED: &[(&str, &str)] = &[
         "create_autodiff_subgraphs{threshold=1},inline_autodiff_subgraphs{threshold=9}",
     ),
     ("inline_fork_wait", "inline,inline_fork_wait"),
+    ("insert_forks", "insert_forks{cost=1}"),
     ("remove_profile_nodes", "insert_profile_nodes,remove_profile_nodes"),
     ("erase_shape_information", "propagate_shapes,erase_shape_information"),
 ];
@@ -88,6 +89,7 @@ const SHARING_PIPELINES: &[&str] = &[
     "remove_mutation",
     "batch_mm",
     "functional_to_inplace_activation",
+    "insert_forks{cost=1}",
 ];
 
 /// Pipelines that are tested in addition to each single pass.

@@ -1,6 +1,6 @@
 //! Facets that passes of this crate read.
 
-use flambeau_ir::{Facet, IValue};
+use flambeau_ir::{Facet, IValue, OpId, Registry};
 
 /// Rewrite rules stated by an operator; see [`crate::rules::parse`] for the language.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,15 @@ impl Cost {
     pub const POINTWISE: Cost = Cost(10);
     /// A matrix product.
     pub const PRODUCT: Cost = Cost(200);
+
+    /// Returns the cost of an operator: the one that it states, or the default.
+    #[must_use]
+    pub fn of(registry: &Registry, op: OpId) -> Cost {
+        registry.facet::<Cost>(op).copied().unwrap_or_else(|| {
+            let is_view = registry.schema(op).returns.iter().any(|r| r.alias.is_some());
+            if is_view { Cost::VIEW } else { Cost::POINTWISE }
+        })
+    }
 }
 
 impl Facet for Cost {

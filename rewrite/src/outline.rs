@@ -131,6 +131,55 @@ pub(crate) fn apply(
     Ok(())
 }
 
+/// Makes subgraphs of nodes that a caller has chosen, without moving them.
+pub(crate) struct Bodies {
+    captures: Captures,
+    interface: ImpliedTypes,
+}
+
+/// A subgraph, with the values of the outer graph that its inputs and outputs stand for.
+pub(crate) struct Body {
+    pub(crate) graph: Graph,
+    pub(crate) inputs: Vec<ValueId>,
+    /// The results that are used outside of the nodes.
+    pub(crate) outputs: Vec<ValueId>,
+}
+
+impl Bodies {
+    /// O(nodes).
+    pub(crate) fn of_graph(cx: &mut PassCx<'_>) -> Bodies {
+        Bodies { interface: ImpliedTypes::of_graph(cx), captures: Captures::of_graph(cx.graph()) }
+    }
+
+    /// The operands of a node and the captures of its blocks, without constants that are copied; `None` if they are too many.
+    pub(crate) fn used_by<'a>(
+        &'a self,
+        g: &'a Graph,
+        node: NodeId,
+    ) -> Option<impl Iterator<Item = ValueId> + 'a> {
+        self.captures.is_known(node).then(|| self.captures.by(g, node))
+    }
+
+    /// Returns a subgraph of nodes of one block, given in program order, whose captures are known.
+    ///
+    /// # Errors
+    /// Returns an internal error if a node uses a value that is not visible, which the verifier excludes.
+    pub(crate) fn of_nodes(&self, g: &Graph, nodes: &[NodeId]) -> Result<Body, PassError> {
+        let own: SmallNodes = nodes.iter().copied().collect();
+        let mut seen: HashSet<ValueId, FxBuildHasher> = HashSet::default();
+        let used = nodes.iter().flat_map(|&n| self.captures.by(g, n));
+        let inputs = used.filter(|&v| !own.contains(&g.def(v)) && seen.insert(v)).collect();
+        let block = g.parent(nodes[0]);
+        let is_outside = |user| g.ancestor_in(user, block).is_none_or(|top| !own.contains(&top));
+        let results = nodes.iter().flat_map(|&n| g.results(n));
+        let outputs = results.filter(|&v| g.uses(v).any(|u| is_outside(u.user))).collect();
+        let plan = GroupPlan { nodes: nodes.to_vec(), inputs, outputs, at: nodes[0] };
+        let graph = body_of(g, &plan, &self.interface)
+            .map_err(|e| PassError::at(g, plan.at, Fault::Internal, e.to_string()))?;
+        Ok(Body { graph, inputs: plan.inputs, outputs: plan.outputs })
+    }
+}
+
 /// The plan of one group.
 struct GroupPlan {
     /// In program order.

@@ -23,3 +23,19 @@ fn every_trap_is_listed_in_the_table() {
     let missing: Vec<String> = names.filter(|n| !table.contains(&format!("`{n}`"))).collect();
     assert!(missing.is_empty(), "tests/cases/traps/README.md has no row with {missing:?}");
 }
+
+/// The listing on the page about the machine is the expected output of a file test.
+#[test]
+fn the_documented_listing_is_the_bytecode() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).expect("the file is there");
+    let (page, case) = (read("../docs/machine.md"), read("cases/run/machine_instructions.py"));
+    let lines = case.lines().skip_while(|line| *line != "# == bytecode").skip(1);
+    let listing: Vec<&str> = lines.map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
+    assert!(listing.len() > 10, "{case}");
+    assert!(
+        page.contains(&listing.join("\n")),
+        "docs/machine.md lacks this listing:\n{}",
+        listing.join("\n")
+    );
+}

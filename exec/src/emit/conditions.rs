@@ -4,7 +4,7 @@ use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
 
 /// Returns the kind of word that holds values of a static type; `None` for the value bank.
-pub(super) fn kind_of(ty: Type) -> Option<ScalarKind> {
+pub(crate) fn kind_of(ty: Type) -> Option<ScalarKind> {
     match ty {
         Type::INT => Some(ScalarKind::Int),
         Type::FLOAT => Some(ScalarKind::Float),
@@ -24,7 +24,7 @@ pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
 
 /// Returns the comparisons that are computed by the branch that uses them. Emission skips these nodes and evaluates
 /// them where the branch is emitted, so their operands stay live until then.
-pub(super) fn deferred_comparisons(graph: &Graph) -> NodeSet {
+pub(crate) fn deferred_comparisons(graph: &Graph) -> NodeSet {
     let intrinsics = graph.registry().column::<Intrinsic>();
     let mut deferred = NodeSet::new();
     for node in graph.nodes_deep() {

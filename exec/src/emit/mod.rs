@@ -23,7 +23,7 @@ use crate::counter::NodeCounter;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
-use conditions::{deferred_comparisons, kind_of};
+pub(crate) use conditions::{deferred_comparisons, kind_of};
 use control::OpenConstruct;
 use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;

@@ -1,13 +1,13 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
 use super::moves::Move;
-use super::tasks::is_wait;
 use super::{Emit, Loc, kind_of};
 use crate::bailout::Bailout;
 use crate::bytecode::{Forked, Instr, Opcode, SiteOp};
 use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
+use crate::isolation::is_wait;
 use crate::kernel::Kernel;
 use crate::structural::GuardCheck;
 use crate::{resolve, structural};

@@ -265,3 +265,48 @@ def failing(x: int, y: Tensor):
     assert!(inlined("pure"), "the function's body cannot fail");
     assert!(!inlined("failing"), "an error would prevent the write");
 }
+
+#[test]
+fn expensive_calls_become_tasks_if_nothing_observes_it() {
+    let source = "
+def power(x: Tensor):
+    for i in range(4):
+        x = x @ x
+    return x
+
+def in_place(x: Tensor):
+    for i in range(4):
+        x.copy_(x @ x)
+    return x
+
+def endless(x: Tensor):
+    i = 0
+    while i < 4:
+        x = x @ x
+        i += 1
+    return x
+
+def pure(x: Tensor, y: Tensor):
+    a = power(x)
+    b = power(y)
+    return a + b
+
+def writing(x: Tensor, y: Tensor):
+    a = in_place(x)
+    b = in_place(y)
+    return a + b
+
+def looping(x: Tensor, y: Tensor):
+    a = endless(x)
+    b = endless(y)
+    return a + b
+";
+    let program = Session::standard().expect("consistent").compile_source(source, "f.py").expect("compiles");
+    let forks = |name: &str| {
+        let graph = program.entry(name).expect("there").optimized("insert_forks").expect("optimizes");
+        graph.to_string().matches("= prim::fork").count()
+    };
+    assert_eq!(forks("pure"), 2, "the effects and the cost of a call are those of the function");
+    assert_eq!(forks("writing"), 0, "the calls write their arguments, which may be the same");
+    assert_eq!(forks("looping"), 0, "the second call would not run if the first failed, and may not end");
+}

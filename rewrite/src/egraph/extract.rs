@@ -53,13 +53,8 @@ pub(crate) struct Costs<'r> {
 
 impl Costs<'_> {
     fn of_op(&self, id: OpId) -> u64 {
-        let stated = self.registry.facet::<Cost>(id).copied();
-        let cost = stated.unwrap_or_else(|| {
-            let view = self.registry.schema(id).returns.iter().any(|r| r.alias.is_some());
-            if view { Cost::VIEW } else { Cost::POINTWISE }
-        });
         // Scaled by 4, so that lists and constants can cost less than any operator.
-        4 * u64::from(cost.0) + 1
+        4 * u64::from(Cost::of(self.registry, id).0) + 1
     }
 
     fn of(&self, node: &ENode) -> u64 {

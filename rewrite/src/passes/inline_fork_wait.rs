@@ -6,9 +6,9 @@
 //! Futures with other uses (in lists, returned, carried around loops) stay, and so do tasks that check their arguments.
 
 use super::inline::checks_arguments;
+use super::run_effects::{MAX_NODES, effects, subgraph};
 use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
-use flambeau_analysis::calls::callee;
 use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, NodeId, Prim, ValueId};
 
 /// See the module documentation.
@@ -70,9 +70,6 @@ fn checks_operands(graph: &Graph, fork: NodeId) -> bool {
     body.is_some_and(|body| checks_arguments(graph, graph.operands(fork), body))
 }
 
-/// Bound on the nodes whose effects decide where a task may run; other forks stay, so that the pass is linear.
-const MAX_NODES: usize = 1024;
-
 /// Effects that no other node observes if a failing run ends at another place.
 const QUIET: Effects =
     Effects::READS.union(Effects::READS_STATE).union(Effects::ALIASES).union(Effects::RAISES);
@@ -97,35 +94,4 @@ fn position(graph: &Graph, unit: Option<&CompilationUnit>, fork: NodeId) -> Opti
         true => Some(fork),
         false => (QUIET.contains(task) && QUIET.contains(between)).then_some(wait),
     }
-}
-
-/// Returns the nodes of the graph that a node runs as a task; `None` if it runs none.
-fn subgraph(graph: &Graph, node: NodeId) -> Option<Vec<(&Graph, NodeId)>> {
-    let body = graph.attr(node, flambeau_ir::attr::names::subgraph())?.as_graph()?;
-    Some(body.nodes(body.root()).map(|n| (&**body, n)).collect())
-}
-
-/// Returns the effects of nodes and all that they run: nested blocks, tasks, and called functions of the unit. They are
-/// unknown if these are more than [`MAX_NODES`].
-fn effects<'g>(unit: Option<&'g CompilationUnit>, mut pending: Vec<(&'g Graph, NodeId)>) -> Effects {
-    let called = |graph: &Graph, call: NodeId| {
-        let unit = unit?;
-        Some(&*unit.function(callee(graph, call, unit)?)?.graph)
-    };
-    let mut all = Effects::PURE;
-    for _ in 0..MAX_NODES {
-        let Some((graph, node)) = pending.pop() else { return all };
-        pending.extend(graph.blocks(node).flat_map(|b| graph.nodes(b)).map(|n| (graph, n)));
-        match graph.op(node).prim() {
-            Some(Prim::CallFunction | Prim::CallMethod) if let Some(body) = called(graph, node) => {
-                pending.extend(body.nodes(body.root()).map(|n| (body, n)));
-            }
-            Some(prim @ Prim::Fork) => {
-                all |= prim.effects();
-                pending.extend(subgraph(graph, node).unwrap_or_default());
-            }
-            _ => all |= graph.effects(node),
-        }
-    }
-    Effects::UNKNOWN
 }

@@ -22,6 +22,7 @@ pub mod hoist;
 pub mod idioms;
 pub mod inline;
 pub mod inline_fork_wait;
+pub mod insert_forks;
 pub mod lower_all_tuples;
 pub mod lower_grad_of;
 pub mod lower_simple_tuples;
@@ -30,6 +31,7 @@ pub mod propagate;
 pub mod refine_integer_values;
 pub mod refine_tuple_types;
 pub mod remove_mutation;
+mod run_effects;
 pub mod scalar_replacement;
 pub mod specialize_autograd_zero;
 pub mod unroll;
@@ -79,6 +81,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::configured::<differentiable::InlineAutodiffSubgraphs>,
     PassEntry::configured::<fold_channels::FoldChannels>,
     PassEntry::configured::<inline::Inline>,
+    PassEntry::configured::<insert_forks::InsertForks>,
     PassEntry::configured::<propagate::PropagateShapes>,
     PassEntry::configured::<remove_mutation::RemoveMutation>,
     PassEntry::configured::<unroll::Unroll>,

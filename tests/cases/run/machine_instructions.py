@@ -16,22 +16,22 @@ def count(text: str, rows: List[List[int]]):
 # == bytecode
 # code(v0, v1): 7 words, 5 values
 #    0  v2 = prim::DictConstruct("a", 0)
-#    1  s2 = aten::len.str(v0)
+#    1  s2 = aten::len.str(v0)                       ; v0 counted: used later
 #    2  s3 = 0; s4 = 0
 #    3  JILe s2, 0 -> 22
-#    4  v3 = aten::__getitem__.str(v0, s4)
-#    5  Fast DictContains, else
-#    6  s5 = aten::__contains__.str(v2, v3)
+#    4  v3 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#    5  Fast DictContains, else                      ; no lock: v2 is the only handle
+#    6  s5 = aten::__contains__.str(v2, v3)          ; v2 counted: the next iteration uses it; v3 counted: used later
 #    7  JFalse s5 -> 17
-#    8  Fast DictGet, else
-#    9  s5 = aten::__getitem__.Dict_str(v2, v3)
-#   10  s6 = ListGetNested v1, 0, s4, else
-#   11  v4 = ListGetV v1, 0
-#   12  s6 = ListGetI v4, s4
+#    8  Fast DictGet, else                           ; no lock: v2 is the only handle
+#    9  s5 = aten::__getitem__.Dict_str(v2, v3)      ; v2 counted: the next iteration uses it; v3 counted: used later
+#   10  s6 = ListGetNested v1, 0, s4, else           ; may lock v1: the caller may hold it
+#   11  v4 = ListGetV v1, 0                          ; may lock v1: the caller may hold it; v4 counted: the list keeps it
+#   12  s6 = ListGetI v4, s4                         ; may lock v4: it may be reachable from outside
 #   13  Drop v4
 #   14  s6 = IAdd s5, s6
-#   15  Fast DictSet, else
-#   16  aten::_set_item.str(v2, v3, s6)
+#   15  Fast DictSet, else                           ; no lock: v2 is the only handle
+#   16  aten::_set_item.str(v2, v3, s6)              ; s6 boxed: the kernel takes values; v2 counted: the next iteration uses it; v3 counted: used later
 #   17  Fast StrNotEqual, else
 #   18  s6 = aten::ne.str(move v3, "b")
 #   19  JFalse s6 -> 21
@@ -39,5 +39,5 @@ def count(text: str, rows: List[List[int]]):
 #   21  Next s4 < s2 -> 4
 #   22  Drop v1
 #   23  Drop v0
-#   24  v2 = prim::TupleConstruct(move v2, s3)
+#   24  v2 = prim::TupleConstruct(move v2, s3)       ; s3 boxed: the container holds values
 #   25  Ret (move v2)

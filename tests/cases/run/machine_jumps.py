@@ -17,7 +17,7 @@ def count_primes(n: int):
 
 # == bytecode
 # code(s4): 12 words, 0 values
-#    0  s4 = aten::__range_length(2, s4, 1)
+#    0  s4 = aten::__range_length(2, s4, 1)          ; s4 boxed: the kernel takes values
 #    1  s5 = 0; s6 = 0
 #    2  JILe s4, 0 -> 24
 #    3  s7 = IAdd s6, 2
@@ -34,7 +34,7 @@ def count_primes(n: int):
 #   14  s10 = IAdd s10, 1
 #   15  s8 = IMul s10, s10
 #   16  JILt s7, s8 -> 19
-#   17  s8 = s9
+#   17  s8 = s9                                      ; copied: the branch returns it
 #   18  Jmp 20
 #   19  s8 = 0
 #   20  JTrue s8 -> 11

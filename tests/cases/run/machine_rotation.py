@@ -16,6 +16,6 @@ def fibonacci(n: int):
 #    1  s5 = 0
 #    2  JILe s2, 0 -> 6
 #    3  s6 = IAdd s3, s4
-#    4  s3 = s4; s4 = s6
+#    4  s3 = s4; s4 = s6                             ; copied: the loop carries it
 #    5  Next s5 < s2 -> 3
 #    6  Ret (s3)

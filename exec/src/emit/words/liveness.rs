@@ -1,7 +1,7 @@
 //! Words that instructions read and write, and words that are live between instructions.
 
 use super::Emit;
-use crate::bytecode::{Instr, Opcode, Operand, OperandSource};
+use crate::bytecode::{Instr, Opcode, OpcodeKind, Operand, OperandSource, SpecialOpcode};
 use std::ops::Range;
 
 /// Maximal number of 64-bit operations of the analysis; larger code is not analysed.
@@ -53,7 +53,7 @@ impl Opcode {
 /// Calls `f` with the accesses of an instruction to words, reads first.
 pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
     use Access::{MayWrite, Read, Write};
-    use Opcode::*;
+    use SpecialOpcode::*;
     let word = |operand: Operand| match operand.place() {
         OperandSource::Scalar(_, r) => Some(r),
         _ => None,
@@ -61,15 +61,18 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
     let list = |range: &Range<u32>| {
         emit.operands[range.start as usize..range.end as usize].iter().filter_map(|o| word(*o))
     };
-    if let Some(op) = i.op.scalar() {
-        [i.b, i.c].into_iter().take(op.signature().0.len()).for_each(|r| f(Read(r)));
-        return f(Write(i.a));
-    }
-    if i.op.pair().is_some() {
-        [i.b, i.c, u32::from(i.d)].into_iter().for_each(|r| f(Read(r)));
-        return f(Write(i.a));
-    }
-    match i.op {
+    let op = match i.op.kind() {
+        OpcodeKind::Scalar(op) => {
+            [i.b, i.c].into_iter().take(op.signature().0.len()).for_each(|r| f(Read(r)));
+            return f(Write(i.a));
+        }
+        OpcodeKind::Pair(_) => {
+            [i.b, i.c, u32::from(i.d)].into_iter().for_each(|r| f(Read(r)));
+            return f(Write(i.a));
+        }
+        OpcodeKind::Special(op) => op,
+    };
+    match op {
         MovS => {
             f(Read(i.b));
             f(Write(i.a));
@@ -135,7 +138,7 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             list(&site.operands).for_each(|r| f(Read(r)));
             list(&site.dests).for_each(|r| f(MayWrite(r)));
         }
-        Opcode::Read => {
+        SpecialOpcode::Read => {
             list(&emit.sites[i.a as usize].operands).for_each(|r| f(Read(r)));
             list(&emit.sites[i.b as usize].dests).for_each(|r| f(MayWrite(r)));
         }
@@ -143,8 +146,8 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             list(&emit.sites[i.b as usize].operands).for_each(|r| f(Read(r)));
             f(Write(i.a));
         }
-        // Operations and pairs are handled above; the others have no words.
-        _ => {}
+        Jmp | MovV | Drop | Count | GetSlot | Sync => {}
+        Join => word(Operand(i.a)).into_iter().for_each(|r| f(Read(r))),
     }
 }
 

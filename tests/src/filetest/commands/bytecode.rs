@@ -16,10 +16,10 @@ impl Command for Bytecode {
 
     fn run(&self, file: &TestFile, program: &str, _args: &str) -> Result<String, Vec<Blame>> {
         let mut text = String::new();
+        let whole = subject::program(file, subject::session()).map_err(|e| subject::blames(&e))?;
         for (_, graph) in subject::graphs(file, program)? {
             subject::verify(&graph)?;
-            let unit = flambeau_ir::CompilationUnit::new();
-            let code = Code::compile(&graph, &unit).map_err(|e| Blame::nowhere(e.message()))?;
+            let code = Code::compile(&graph, &**whole.unit()).map_err(|e| Blame::nowhere(e.message()))?;
             text.push_str(&code.to_string());
         }
         Ok(text)

@@ -1,0 +1,168 @@
+//! Listings of bytecode: one instruction per line, with the reasons for its costs ([`notes`]) as comments.
+
+mod notes;
+
+use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
+use crate::fast_path::FastPath;
+use crate::intrinsic::ScalarKind;
+use flambeau_ir::value::IValue;
+use notes::Notes;
+use std::fmt;
+use std::ops::Range;
+
+impl Code {
+    pub(super) fn list(&self, range: &Range<u32>) -> String {
+        let places = &self.operands[range.start as usize..range.end as usize];
+        places.iter().map(|p| self.show(*p)).collect::<Vec<_>>().join(", ")
+    }
+
+    pub(super) fn show(&self, operand: Operand) -> String {
+        match operand.place() {
+            OperandSource::Copy(r) => format!("v{r}"),
+            OperandSource::Move(r) => format!("move v{r}"),
+            OperandSource::Const(c) => self.constants.get(c as usize).map_or("?".to_owned(), shown),
+            OperandSource::Scalar(kind, r) => self.word(kind, r),
+            OperandSource::Nowhere => "_".to_owned(),
+        }
+    }
+
+    pub(super) fn word(&self, kind: ScalarKind, r: u32) -> String {
+        match self.scalars.get(r as usize) {
+            Some(&word) => shown(&kind.boxed(word)),
+            None => format!("s{r}"),
+        }
+    }
+
+    fn site(&self, at: u32) -> String {
+        let site = &self.sites[at as usize];
+        let name = match &site.work {
+            SiteOp::Kernel(_) => {
+                let registry = self.graph.registry();
+                registry.schema_of(self.graph.op(site.node)).map_or_else(String::new, |s| s.full_name())
+            }
+            SiteOp::Prim(p) => p.name().to_owned(),
+            SiteOp::Function(name) => name.to_string(),
+            SiteOp::Method(name) => format!("method {name}"),
+            SiteOp::Nothing => String::new(),
+            _ => self.graph.op_name(site.node).to_string(),
+        };
+        let (dests, args) = (self.list(&site.dests), self.list(&site.operands));
+        if dests.is_empty() { format!("{name}({args})") } else { format!("{dests} = {name}({args})") }
+    }
+
+    fn describe(&self, i: &Instr) -> String {
+        use SpecialOpcode::*;
+        let s = |r: u32, kind| self.word(kind, r);
+        let o = |x: u32| self.show(Operand(x));
+        let name = format!("{:?}", i.op);
+        let op = match i.op.kind() {
+            OpcodeKind::Scalar(op) => {
+                let (kinds, _) = op.signature();
+                let args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
+                return format!("s{} = {name} {}", i.a, args.join(", "));
+            }
+            OpcodeKind::Pair([first, second]) => {
+                let kind = first.signature().1;
+                let [b, c, d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
+                return format!("s{} = {second:?} ({first:?} {b}, {c}), {d}", i.a);
+            }
+            OpcodeKind::Special(op) => op,
+        };
+        match op {
+            MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
+            MovPair => {
+                let [b, d] = [i.b, u32::from(i.d)].map(|r| s(r, ScalarKind::Int));
+                format!("s{} = {b}; s{} = {d}", i.a, i.c)
+            }
+            MovV => format!("v{} = move v{}", i.a, i.b),
+            Load => format!("v{} = {}", i.a, o(i.b)),
+            UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
+            Drop => format!("Drop v{}", i.a),
+            Count => format!("Count {}", i.a),
+            Jmp => format!("Jmp {}", i.c),
+            JTrue | JFalse => format!("{name} {} -> {}", s(i.a, ScalarKind::Bool), i.c),
+            JIEq | JINe | JILt | JILe => {
+                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Int), s(i.b, ScalarKind::Int), i.c)
+            }
+            JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {
+                format!("{name} {}, {} -> {}", s(i.a, ScalarKind::Float), s(i.b, ScalarKind::Float), i.c)
+            }
+            Next => format!("Next s{} < {} -> {}", i.a, s(i.b, ScalarKind::Int), i.c),
+            IAddNext | FAddNext => {
+                let kind = if op == IAddNext { ScalarKind::Int } else { ScalarKind::Float };
+                let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
+                format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
+            }
+            ListGetI | ListGetF | ListGetB => {
+                format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
+            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
+            ListSetI => {
+                format!("ListSetI {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Int))
+            }
+            ListSetF => {
+                format!("ListSetF {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Float))
+            }
+            ListSetB => {
+                format!("ListSetB {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Bool))
+            }
+            ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
+            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, ScalarKind::Int)),
+            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, ScalarKind::Float)),
+            AppendB => format!("AppendB {}, {}", o(i.a), s(i.b, ScalarKind::Bool)),
+            AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
+            Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
+            GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),
+            SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
+            AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
+            Op => self.site(i.a),
+            Sync => name,
+            Fast => {
+                let path = FastPath::of_field(i.d).map_or_else(String::new, |path| format!("{path:?}"));
+                format!("Fast {path}, else")
+            }
+            ListGetNested => {
+                let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
+                format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))
+            }
+            GetWord => format!("s{} = GetWord {}, {}", i.a, o(i.b), i.c),
+            Join => format!("Join {}", o(i.a)),
+            Call => match &self.sites[i.a as usize].work {
+                SiteOp::Fork(forked) if forked.concurrent => format!("Call concurrent {}", self.site(i.a)),
+                _ => format!("Call {}", self.site(i.a)),
+            },
+            Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
+            Fused | BailOut | Ret => format!("{name} {}", self.site(i.a)),
+        }
+    }
+}
+
+/// Formats a constant, abbreviated to 40 characters.
+fn shown(value: &IValue) -> String {
+    let text = match value {
+        IValue::Tensor(_) => "<Tensor>".to_owned(),
+        IValue::Uninitialized => "<uninitialized>".to_owned(),
+        other => format!("{other:?}"),
+    };
+    if text.len() <= 40 { text } else { format!("{}…", text.chars().take(39).collect::<String>()) }
+}
+
+/// Column of the comments.
+const NOTE_COLUMN: usize = 44;
+
+/// Formats a listing: registers, parameters, then one instruction per line.
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let params: Vec<String> = self.params.iter().map(|p| self.show(*p)).collect();
+        writeln!(f, "code({}): {} words, {} values", params.join(", "), self.n_scalars, self.n_values)?;
+        let notes = Notes::new(self);
+        for (at, instr) in self.instrs.iter().enumerate() {
+            let (text, notes) = (self.describe(instr), notes.of(at));
+            match notes.is_empty() {
+                true => writeln!(f, "{at:4}  {text}")?,
+                false => writeln!(f, "{at:4}  {text:NOTE_COLUMN$} ; {}", notes.join("; "))?,
+            }
+        }
+        Ok(())
+    }
+}
