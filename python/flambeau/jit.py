@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import os
 import sys
 import types
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
     "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
-    "script", "script_method", "trace", "trace_module", "unused", "wait",
+    "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 _MISSING = object()
@@ -471,6 +472,27 @@ def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
             again = Texts(fallback=True)
             again.refused = {**texts.refused, id(origin): (origin, error.message)}
             texts = again
+
+
+def script_if_tracing(function: Any) -> Any:
+    """Makes a function of Python one that traces keep with its control flow: it is compiled when a trace first calls it, and runs in
+    Python otherwise."""
+    compiled: list[ScriptFunction] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_tracing():
+            return function(*args, **kwargs)
+        if not compiled:
+            with _ops.trace.pause():
+                compiled.append(script(function))
+        return compiled[0](*args, **kwargs)
+
+    # By these names programs find the function; PyTorch's decorator sets them as well.
+    marked: Any = call
+    marked.__original_fn = function
+    marked.__script_if_tracing_wrapper = True
+    return call
 
 
 def trace(
