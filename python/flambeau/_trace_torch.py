@@ -393,7 +393,7 @@ def _python_functions() -> Iterator[None]:
     }
     changed = []
     for module_name, module in list(sys.modules.items()):
-        if module_name.partition(".")[0] != "torch" or module_name == "torch.overrides":
+        if module_name.partition(".")[0] != "torch":
             continue
         for name, original in originals.items():
             if original is not None and vars(module).get(name) is original:
