@@ -806,11 +806,12 @@ class Texts:
         known = self.known(function)
         if known is not None:
             return known
+        # With the functions that it calls.
+        text = function.inlined_graph.function().code
         try:
-            node = ast.parse(function.code).body[0]
+            node = ast.parse(text).body[0]
         except (SyntaxError, IndexError):
             node = None
-        text = function.code
         if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
             raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
         name = self.reserve(function.__name__, function)
@@ -932,7 +933,8 @@ class Texts:
                 return f"torch.jit.{value.__name__}"
         if value is _native.Tensor:
             return "Tensor"
-        python: Any = getattr(value, "_python", None)
+        # Functions that this package or PyTorch compiled.
+        python: Any = getattr(value, "_python", None) or getattr(value, "_torchdynamo_inline", None)
         if isinstance(python, types.FunctionType):
             return self.function(python)
         if hasattr(value, "_function") and hasattr(value, "schema"):

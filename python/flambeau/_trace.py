@@ -177,15 +177,24 @@ class Trace:
         self.recorder.locate(file, line, "/".join(self.scopes))
 
     def inline(self, function: _native.Function, args: Sequence[Any], result: Any) -> None:
-        """Records a call of a compiled function that was made: its body, with the control flow."""
-        self.inline_operands(function, [self.operand(arg) for arg in args], result)
-
-    def inline_operands(
-        self, function: _native.Function, operands: list[Any], result: Any, named: dict[str, Any] | None = None
-    ) -> None:
+        """Records the operators of a call of a compiled function that was made."""
         self.locate()
         with self.pause():
-            self.bind_result(self.recorder.inline(function, operands, named), result)
+            self.bind_result(self.recorder.inline(function, [self.operand(arg) for arg in args]), result)
+
+    def call_compiled(self, function: _native.Function, args: list[Any], named: dict[str, Any], result: Any) -> None:
+        """Records a call of a compiled function that was made."""
+        self.locate()
+        with self.pause():
+            self.bind_result(self.recorder.call_function(function, args, named), result)
+
+    def call_method(
+        self, path: list[str], name: str, method: _native.Function, args: list[Any], named: dict[str, Any], result: Any
+    ) -> None:
+        """Records a call of a method of a compiled module, which is part of the module that is traced."""
+        self.locate()
+        with self.pause():
+            self.bind_result(self.recorder.call_method(path, name, method, args, named), result)
 
     def size(self, tensor: Any, dim: int, number: Any) -> Any:
         """Records a size; ``number`` is a tensor with its value, which stands for it."""
@@ -459,7 +468,7 @@ def call_in_trace(
     with trace.pause():
         result = function(*_detached(args), **_detached(kwargs))
     if owner is None:
-        trace.inline_operands(function, operands, result, named)
+        trace.call_compiled(function, operands, named, result)
         return result
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:
@@ -475,7 +484,7 @@ def call_in_trace(
             raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
         name = "forward"
     own = trace.program.function(f"__torch__.{class_name}.{name}")
-    trace.inline_operands(own, [trace.recorder.attribute(path), *operands], result, named)
+    trace.call_method(path, name, own, operands, named, result)
     return result
 
 

@@ -85,6 +85,12 @@ class ScriptFunction:
         """The body as source."""
         return self._function.code
 
+    @property
+    def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        """The body as source, and an object whose attributes ``c0``, ``c1`` are the values of ``CONSTANTS.c0``, ``CONSTANTS.c1``."""
+        text, values = self._function.code_with_constants()
+        return text, types.SimpleNamespace(**{f"c{i}": value for i, value in enumerate(values)})
+
     def optimized_graph(self, pipeline: str = "default") -> Graph:
         """A copy of the graph after a pipeline of passes."""
         return self._function.graph(pipeline)
@@ -245,6 +251,10 @@ class ScriptModule(metaclass=_ModuleType):
     @property
     def code(self) -> str:
         return self._method("forward").code
+
+    @property
+    def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        return self._method("forward").code_with_constants
 
     def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
         seen: list[Tensor] = []

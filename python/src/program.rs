@@ -14,7 +14,7 @@ use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
-use flambeau::ir::{Source, Symbol};
+use flambeau::ir::{CompilationUnit, Source, Symbol};
 use flambeau::tensor::Device;
 use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
@@ -313,6 +313,14 @@ impl PyFunction {
         or_raise(py, self.entry.code())
     }
 
+    /// The body as source, and the values of `CONSTANTS.c0` and those behind it.
+    fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyAny>>)> {
+        let (text, constants) = or_raise(py, self.entry.code_with_constants())?;
+        let call = Call::of(py, &self.program);
+        let values: PyResult<Vec<_>> = constants.iter().map(|value| call.result(value, &self.program, 0)).collect();
+        Ok((text, values?))
+    }
+
     /// The instructions of the machine, as text.
     fn bytecode(&self, py: Python<'_>) -> PyResult<String> {
         or_raise(py, self.entry.bytecode())
@@ -374,6 +382,16 @@ impl PyFunction {
     pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
         let entry = or_raise(py, program.entry(name))?;
         Ok(PyFunction { program, entry })
+    }
+
+    /// Returns the definitions of the function's program.
+    pub(crate) fn unit(&self) -> &CompilationUnit {
+        self.program.unit()
+    }
+
+    /// Returns the name of the function in its program.
+    pub(crate) fn qualified_name(&self) -> &str {
+        self.entry.name()
     }
 
     /// Returns the parameters.
