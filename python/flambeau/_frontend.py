@@ -591,7 +591,7 @@ class Rewriter(ast.NodeVisitor):
             path = f"{path}.{names[used]}"
             used += 1
             if found is _MISSING:
-                if path.split(".")[0] not in ("torch", "math"):
+                if path.split(".")[0] not in ("torch", "math", "cmath"):
                     raise self.edits.source.place(node).error(f"module '{value.__name__}' object has no attribute {names[used - 1]}")
                 value = _Path(path)
                 break
@@ -912,7 +912,7 @@ class Texts:
             return value._target
         if isinstance(value, types.ModuleType):
             self._of_torch = self._of_torch or value.__name__.split(".")[0] == "torch"
-            return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
+            return value.__name__ if value.__name__.split(".")[0] in ("torch", "math", "cmath") else path
         module = getattr(value, "__module__", None) or ""
         own_name = getattr(value, "__name__", None)
         if isinstance(own_name, str) and value is getattr(builtins, own_name, _MISSING):

@@ -152,7 +152,8 @@ class CompilationUnit:
         return found
 
     def __getattr__(self, name: str) -> ScriptFunction:
-        if name.startswith("_") or name not in self._program.entries():
+        program = self.__dict__.get("_program")
+        if program is None or name.startswith("__") or name not in program.entries():
             raise AttributeError(f"the unit has no function {name!r}")
         return self._found(name)
 

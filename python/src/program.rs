@@ -317,7 +317,8 @@ impl PyFunction {
     fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyAny>>)> {
         let (text, constants) = or_raise(py, self.entry.code_with_constants())?;
         let call = Call::of(py, &self.program);
-        let values: PyResult<Vec<_>> = constants.iter().map(|value| call.result(value, &self.program, 0)).collect();
+        let values: PyResult<Vec<_>> =
+            constants.iter().map(|value| call.result(value, &self.program, 0)).collect();
         Ok((text, values?))
     }
 

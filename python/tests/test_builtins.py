@@ -1,5 +1,6 @@
 """Builtins, methods, operators and subscripts of programs, compared with what Python computes."""
 
+import cmath
 import copy
 import math
 from typing import Any, Dict, List, Optional, Tuple
@@ -191,6 +192,12 @@ def attributes_of_tensors(x: torch.Tensor):
 def complex_numbers(x: float, n: int):
     z = complex(x, n)
     return z + 1, z * z, z - 1j, abs(z), z == complex(1.5, 2.0), -z, z * 2.0
+
+
+@same(1.5, 2)
+def functions_of_cmath(x: float, n: int):
+    z = complex(x, n)
+    return cmath.log(z) == cmath.log(z), cmath.isnan(z), cmath.isinf(z)
 
 
 class Number:

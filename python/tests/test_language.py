@@ -765,6 +765,23 @@ def test_unpacked_parts_of_tuples_are_tuples():
     assert jit.script(f)((1, "a", 2.5)) == (1, ("a", 2.5), (1, "a"), 2.5, 1, ("a",), 2.5)
 
 
+def test_regions_of_a_profile_are_names_only():
+    def f(x: torch.Tensor):
+        with torch.autograd.profiler.record_function("first"):
+            y = x + 1
+        with torch.profiler.record_function("second") as region:
+            y = y * 2
+        return y, region.name
+
+    y, name = jit.script(f)(tensor([1.0]))
+    assert (y.tolist(), name) == ([4.0], "second")
+
+
+def test_functions_of_texts_may_have_private_names():
+    unit = flambeau.CompilationUnit("def _twice(x: int):\n    return x * 2\n")
+    assert unit._twice(2) == 4 and not hasattr(unit, "_absent")
+
+
 def test_prints(capsys):
     @jit.script
     def f(x: int):

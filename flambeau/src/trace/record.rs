@@ -194,6 +194,13 @@ impl Recorder {
         if operands.len() > schema.args.len() {
             return Err(Error::misuse(format!("`{operator}` has {} parameters", schema.args.len())));
         }
+        // As PyTorch, conversions come before the lists of all operands.
+        let operands: Result<Vec<TraceOperand>, Error> = operands
+            .iter()
+            .zip(&schema.args)
+            .map(|(operand, formal)| self.prepared(operand, formal.ty))
+            .collect();
+        let operands = operands?;
         let mut values = Vec::with_capacity(schema.args.len());
         for (i, formal) in schema.args.iter().enumerate() {
             let value = match (operands.get(i), &formal.default) {
@@ -438,6 +445,23 @@ impl Recorder {
         let mut edit = self.end();
         let node = edit.node(Prim::ListUnpack, &[value], &vec![elem; count]);
         Ok(self.graph.results(node).collect())
+    }
+
+    /// Converts the values of an operand to the types of a parameter and of its elements.
+    fn prepared(&mut self, operand: &TraceOperand, ty: Type) -> Result<TraceOperand, Error> {
+        let inner = ty.optional_elem().unwrap_or(ty);
+        match operand {
+            TraceOperand::Value(value) => Ok(TraceOperand::Value(self.converted(*value, inner)?)),
+            TraceOperand::List(items) => {
+                let elem = inner.list_elem().filter(|elem| !elem.has_vars()).unwrap_or(Type::ANY);
+                items
+                    .iter()
+                    .map(|item| self.prepared(item, elem))
+                    .collect::<Result<_, _>>()
+                    .map(TraceOperand::List)
+            }
+            other => Ok(other.clone()),
+        }
     }
 
     /// Inserts an operand under a type.
