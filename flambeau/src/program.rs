@@ -315,6 +315,10 @@ impl Entry {
         self.engine.unit()
     }
 
+    pub(crate) fn is_method(&self) -> bool {
+        self.receiver.is_some()
+    }
+
     /// Returns the same entry, on the same receiver, with the settings of another session.
     pub(crate) fn on(&self, session: &Session) -> Entry {
         Entry {

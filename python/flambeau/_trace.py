@@ -182,11 +182,13 @@ class Trace:
         with self.pause():
             self.bind_result(self.recorder.inline(function, [self.operand(arg) for arg in args]), result)
 
-    def call_compiled(self, function: _native.Function, args: list[Any], named: dict[str, Any], result: Any) -> None:
+    def call_compiled(
+        self, name: str, function: _native.Function, args: list[Any], named: dict[str, Any], result: Any
+    ) -> None:
         """Records a call of a compiled function that was made."""
         self.locate()
         with self.pause():
-            self.bind_result(self.recorder.call_function(function, args, named), result)
+            self.bind_result(self.recorder.call_function(name, function, args, named), result)
 
     def call_method(
         self, path: list[str], name: str, method: _native.Function, args: list[Any], named: dict[str, Any], result: Any
@@ -460,15 +462,21 @@ def _warn_random(graph: _native.Graph) -> None:
 
 
 def call_in_trace(
-    trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None
+    trace: Trace,
+    function: _native.Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    owner: Any = None,
+    name: str | None = None,
 ) -> Any:
-    """Calls a compiled function, or a method of a module, and records it."""
+    """Calls a compiled function, or a method of a module, and records it; ``name`` is the name of the function in the trace."""
     operands = [trace.operand(arg) for arg in args]
     named = {name: trace.operand(arg) for name, arg in kwargs.items()}
     with trace.pause():
         result = function(*_detached(args), **_detached(kwargs))
     if owner is None:
-        trace.call_compiled(function, operands, named, result)
+        name = (name or "").rpartition(".")[2]
+        trace.call_compiled(name if name.isidentifier() else "function", function, operands, named, result)
         return result
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:

@@ -48,7 +48,7 @@ class ScriptFunction:
         if _ops.trace is not None and _ops.trace.active:
             from ._trace import call_in_trace
 
-            return call_in_trace(_ops.trace, self._function, args, kwargs)
+            return call_in_trace(_ops.trace, self._function, args, kwargs, name=self.__name__)
         try:
             return self._function(*args, **kwargs)
         except GradientRequired:

@@ -14,7 +14,7 @@ use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
-use flambeau::ir::{CompilationUnit, Source, Symbol};
+use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
 use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
@@ -385,14 +385,9 @@ impl PyFunction {
         Ok(PyFunction { program, entry })
     }
 
-    /// Returns the definitions of the function's program.
-    pub(crate) fn unit(&self) -> &CompilationUnit {
-        self.program.unit()
-    }
-
-    /// Returns the name of the function in its program.
-    pub(crate) fn qualified_name(&self) -> &str {
-        self.entry.name()
+    /// Returns the function.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     /// Returns the parameters.

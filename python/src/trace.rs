@@ -195,18 +195,18 @@ impl PyRecorder {
     }
 
     /// Appends a call of a function, with the operands of its parameters.
-    #[pyo3(signature = (function, args, kwargs=None))]
+    #[pyo3(signature = (name, function, args, kwargs=None))]
     fn call_function(
         &self,
         py: Python<'_>,
+        name: &str,
         function: &Bound<'_, PyFunction>,
         args: Vec<Bound<'_, PyAny>>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyTracedValue> {
         let args = arguments(py, function, &args, kwargs, 0)?;
-        let graph = or_raise(py, function.get().inlined())?;
-        let (unit, name) = (function.get().unit(), function.get().qualified_name());
-        or_raise(py, self.lock().get(py)?.call_function(unit, name, &graph, &args)).map(PyTracedValue)
+        or_raise(py, self.lock().get(py)?.call_function(function.get().entry(), name, &args))
+            .map(PyTracedValue)
     }
 
     /// Appends a call of a method of a module in the module that is traced; `function` is the method, whose first parameter is

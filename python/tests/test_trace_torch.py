@@ -220,6 +220,30 @@ def test_functions_with_equal_names_and_callees():
     assert compiled(x).tolist() == [18, 18]
 
 
+def test_traced_functions_and_those_made_within_the_trace_are_calls():
+    traced = jit.trace(negated, torch.ones(2))
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return jit.script(signed_again)(traced(x))
+
+    # The function is another one when the trace is checked, of the same name.
+    ours = jit.trace(Net(), torch.ones(2))
+    text = str(ours.graph)
+    assert 'name="negated"' in text and 'name="signed_again"' in text and text.count("prim::CallFunction") == 2
+    assert ours(-torch.ones(2)).tolist() == [1, 1]
+
+
+def negated(x):
+    return torch.neg(x)
+
+
+def signed_again(x):
+    if bool(x.sum() > 0):
+        return x
+    return -x
+
+
 def called_by_name(ours):
     def f(x):
         return ours(x) * 2

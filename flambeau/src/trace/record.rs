@@ -303,30 +303,26 @@ impl Recorder {
         Ok(packed(&mut edit, &results))
     }
 
-    /// Appends a call of a function of a program, which the recorded program then has as well, with the functions that it calls.
-    /// Returns its result. A function whose program has classes, or whose callees have names that other functions of the recorded
-    /// program have, is not called: its body is appended (`body`, with all calls inlined).
+    /// Appends a call of a function, which the recorded program then has as well under the given name, or one made of it, with the
+    /// functions that it calls. Returns its result. A method of an object, and a function whose program has classes, or whose
+    /// callees have names that other functions of the recorded program have, is not called: its body is appended.
     ///
     /// # Errors
     /// `X0003` if the operands do not fit the function's parameters.
     pub fn call_function(
         &mut self,
-        unit: &CompilationUnit,
+        entry: &crate::Entry,
         name: &str,
-        body: &Graph,
         operands: &[TraceOperand],
     ) -> Result<ValueId, Error> {
-        let Some(name) = self.adopt(unit, Symbol::new(name)) else {
-            return self.inline(body, operands);
+        let Some(function) = self.adopt(entry, name) else {
+            return self.inline(&entry.optimized("inline")?, operands);
         };
-        let function = self.unit.function(name).map(Arc::clone);
-        let function =
-            function.ok_or_else(|| Error::misuse(format!("the program has no function `{name}`")))?;
         let mut values = self.arguments(&function, operands)?;
         let mut edit = self.end();
-        let last = name.as_str().rsplit('.').next().unwrap_or_default();
-        let attrs = edit.attrs([(names::name(), Attr::str(last))]);
-        let callee = edit.insert(Prim::Constant, &[], attrs, &[Type::function(name)]);
+        // The name that is shown is that of the source, as in PyTorch.
+        let attrs = edit.attrs([(names::name(), Attr::str(name))]);
+        let callee = edit.insert(Prim::Constant, &[], attrs, &[Type::function(function.name)]);
         values.insert(0, edit.graph().result(callee, 0));
         Ok(self.called(Prim::CallFunction, &values, None, &function))
     }
@@ -368,18 +364,18 @@ impl Recorder {
         packed(&mut edit, &results)
     }
 
-    /// Adds a function of another unit, and those that it calls, to the unit. Returns its name there; `None` if definitions of the
-    /// units are in conflict.
-    fn adopt(&mut self, unit: &CompilationUnit, name: Symbol) -> Option<Symbol> {
+    /// Adds a function of another program, and those that it calls, to the unit. Returns `None` if definitions of the programs may
+    /// be in conflict.
+    fn adopt(&mut self, entry: &crate::Entry, name: &str) -> Option<Arc<Function>> {
+        let unit = entry.unit();
         let has_types = unit.classes().next().is_some()
             || unit.interfaces().next().is_some()
             || unit.enumerations().next().is_some();
-        if has_types {
+        if has_types || entry.is_method() {
             return None;
         }
-        let function = unit.function(name)?;
         let mut reached: Vec<&Arc<Function>> = Vec::new();
-        let mut pending: Vec<Symbol> = callees(&function.graph);
+        let mut pending: Vec<Symbol> = callees(entry.graph());
         while let Some(next) = pending.pop() {
             if reached.iter().any(|known| known.name == next) {
                 continue;
@@ -391,11 +387,19 @@ impl Recorder {
             pending.extend(callees(&callee.graph));
             reached.push(callee);
         }
-        let mut own = name;
+        let mut own = Symbol::new(name);
         let mut count = 0;
-        while let Some(known) = self.unit.function(own) {
-            if Arc::ptr_eq(&known.graph, &function.graph) {
-                return Some(own);
+        // The graph of the trace is the function `forward`.
+        let is_taken = |unit: &CompilationUnit, own: Symbol| {
+            own.as_str() == "forward"
+                || unit.function(own).is_some()
+                || reached.iter().any(|callee| callee.name == own)
+        };
+        while is_taken(&self.unit, own) {
+            if let Some(known) =
+                self.unit.function(own).filter(|known| Arc::ptr_eq(&known.graph, entry.graph()))
+            {
+                return Some(Arc::clone(known));
             }
             count += 1;
             own = Symbol::new(&format!("{name}_{count}"));
@@ -404,8 +408,8 @@ impl Recorder {
         for callee in reached {
             units.define_function((**callee).clone());
         }
-        units.define_function(Function { name: own, ..(**function).clone() });
-        Some(own)
+        let (schema, graph) = (Arc::new(entry.schema().clone()), Arc::clone(entry.graph()));
+        Some(units.define_function(Function { name: own, schema, graph }))
     }
 
     /// Appends the size of a tensor in a dimension, as a zero-dimensional tensor: sizes follow the arguments of later
