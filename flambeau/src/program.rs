@@ -315,6 +315,10 @@ impl Entry {
         self.engine.unit()
     }
 
+    pub(crate) fn is_method(&self) -> bool {
+        self.receiver.is_some()
+    }
+
     /// Returns the same entry, on the same receiver, with the settings of another session.
     pub(crate) fn on(&self, session: &Session) -> Entry {
         Entry {
@@ -412,13 +416,22 @@ impl Entry {
     /// # Errors
     /// `F0120` if the graph has nodes without a source form.
     pub fn code(&self) -> Result<String, Error> {
+        Ok(self.code_with_constants()?.0)
+    }
+
+    /// Returns the body as TorchScript source with the values of the constants that it names, `CONSTANTS.c0` first.
+    ///
+    /// # Errors
+    /// As [`Entry::code`].
+    pub fn code_with_constants(&self) -> Result<(String, Vec<IValue>), Error> {
         let function = Function {
             name: Symbol::new(&self.name),
             schema: self.schema.clone(),
             graph: self.graph.clone(),
         };
         let receiver = if self.receiver.is_some() { ReceiverForm::Bare } else { ReceiverForm::Typed };
-        Ok(print::code(self.engine.unit(), &function, receiver)?.text)
+        let source = print::code(self.engine.unit(), &function, receiver)?;
+        Ok((source.text, source.constants))
     }
 
     /// Returns a copy of the body after a pipeline, whose passes may read the functions of the program.

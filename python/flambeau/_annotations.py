@@ -80,8 +80,7 @@ def annotation_text(
         return f"{_GENERIC[origin]}[{', '.join(map(inner, args)) or '()'}]"
     if origin is typing.Union or origin is types.UnionType:
         kept = [part for part in args if part is not type(None)]
-        text = inner(kept[0]) if len(kept) == 1 else f"Union[{', '.join(map(inner, kept))}]"
-        return text if len(kept) == len(args) else f"Optional[{text}]"
+        return f"Optional[{inner(kept[0])}]" if len(kept) == 1 else f"Union[{', '.join(map(inner, args))}]"
     if origin is typing.Final:
         return inner(args[0])
     module = getattr(annotation, "__module__", "") or ""
@@ -92,6 +91,8 @@ def annotation_text(
                 return "Tensor"
             if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format"):
                 return _of_torch(f"torch.{annotation.__name__}")
+        if module == "builtins" and not issubclass(annotation, BaseException):
+            raise Unknown(f"`{annotation.__name__}`")
         return name_of_class(annotation)
     if origin is not None and args and getattr(origin, "__name__", "") in ("Future", "_Await", "Await"):
         return f"Future[{inner(args[0])}]"

@@ -11,6 +11,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from ._annotations import type_of_value
 from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, raise_instead, scope_of
 from ._markers import kind_of
 from ._sources import definition
@@ -116,7 +117,7 @@ def _plain(texts: Texts, cls: type) -> str:
     rewriter = Rewriter(texts, edits, _scope(cls))
     for statement in node.body:
         if isinstance(statement, ast.AnnAssign):
-            rewriter.annotation(statement.annotation)
+            _attribute(statement, cls, edits, rewriter)
         elif isinstance(statement, ast.FunctionDef):
             function = _function_of(vars(cls).get(statement.name))
             rewriter.find = _scope(cls, function)
@@ -142,10 +143,29 @@ def _plain(texts: Texts, cls: type) -> str:
         lines[0] = f"class {name}{header}:"
         lines[1 : colon - node.lineno] = [""] * (colon - node.lineno - 1)
     text = "\n".join(lines)
-    if dataclasses.is_dataclass(cls) and "__init__" not in {s.name for s in node.body if isinstance(s, ast.FunctionDef)}:
-        text += _init_of_data_class(texts, cls, source.place(node), " " * node.body[0].col_offset)
+    if dataclasses.is_dataclass(cls):
+        own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
+        text += _methods_of_data_class(texts, cls, own, source.place(node), " " * node.body[0].col_offset)
     texts.add(cls, text, source.file, source.first + node.lineno - 1)
     return name
+
+
+def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter) -> None:
+    """Rewrites the declaration of an attribute. A value makes it a constant of the class, which programs have if it is `Final`."""
+    hint = vars(cls).get("__annotations__", {}).get(getattr(node.target, "id", ""))
+    is_final = hint is typing.Final or typing.get_origin(hint) is typing.Final
+    if isinstance(hint, dataclasses.InitVar):
+        edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
+    elif node.value is None or dataclasses.is_dataclass(cls):
+        rewriter.annotation(node.annotation)
+    elif is_final:
+        value, place = vars(cls)[node.target.id], edits.source.place(node)  # type: ignore[union-attr]
+        args = typing.get_args(hint)
+        text = rewriter.texts.type_text(args[0], place) if args else type_of_value(value, rewriter.texts.class_name)
+        edits.replace(node.annotation, f"Final[{text}]")
+        edits.replace(node.value, rewriter.texts.literal(value, place))
+    else:
+        edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
 
 
 def _make_static(cls: type, node: ast.FunctionDef, edits: Edits, rewriter: Rewriter) -> None:
@@ -194,26 +214,49 @@ def _end(node: Any) -> tuple[int, int]:
     return node.end_lineno, node.end_col_offset
 
 
-def _init_of_data_class(texts: Texts, cls: Any, place: Place, indent: str) -> str:
-    if any(isinstance(hint, dataclasses.InitVar) for hint in vars(cls).get("__annotations__", {}).values()):
-        raise place.error("parameters of `__init__` that are no fields (`InitVar`) are not supported")
+def _methods_of_data_class(texts: Texts, cls: Any, own: set[str], place: Place, indent: str) -> str:
+    """Returns the methods that the decorator of a data class generates, in the form that programs have."""
     hints = typing.get_type_hints(cls)
-    params, body = [], []
-    for field in dataclasses.fields(cls):
-        default = ""
-        if field.default is not dataclasses.MISSING:
-            default = f" = {texts.literal(field.default, place)}"
-        elif field.default_factory is not dataclasses.MISSING:
-            raise place.error(f"the default factory of `{field.name}` is not supported")
-        params.append(f"{field.name}: {texts.type_text(hints[field.name], place)}{default}")
-        body.append(f"{indent}{indent}self.{field.name} = {field.name}\n")
-    if hasattr(cls, "__post_init__"):
-        body.append(f"{indent}{indent}self.__post_init__()\n")
-    text = f"{indent}def __init__(self, {', '.join(params)}):\n{''.join(body)}"
-    equality = vars(cls).get("__eq__")
-    own = equality is not None and equality.__code__.co_filename == place.file
-    plain = all(texts.type_text(hints[field.name], place) in ("int", "float", "bool", "str") for field in dataclasses.fields(cls))
-    if equality is None or own or not plain:
-        return text
-    same = " and ".join(f"self.{field.name} == other.{field.name}" for field in dataclasses.fields(cls)) or "True"
-    return f"{text}{indent}def __eq__(self, other: {texts.known(cls)}) -> bool:\n{indent}{indent}return {same}\n"
+    fields: list[Any] = list(cls.__dataclass_fields__.values())
+    # Parameters of the constructor that are no fields are passed on to `__post_init__`.
+    passed = [field for field in fields if isinstance(hints[field.name], dataclasses.InitVar)]
+    stored = dataclasses.fields(cls)
+    text = ""
+    if "__init__" not in own:
+        params = ["self"]
+        for field in sorted((f for f in [*stored, *passed] if f.init), key=lambda f: (bool(f.kw_only), fields.index(f))):
+            if field.kw_only and "*" not in params:
+                params.append("*")
+            params.append(_parameter(texts, field, hints[field.name], place))
+        body = [f"self.{field.name} = {field.name}" for field in stored if field.init]
+        if hasattr(cls, "__post_init__"):
+            body.append(f"self.__post_init__({', '.join(field.name for field in passed)})")
+        text += _method(indent, f"__init__({', '.join(params)})", body or ["pass"])
+    compared = [field for field in stored if field.compare]
+    plain = all(texts.type_text(hints[field.name], place) in ("int", "float", "bool", "str") for field in compared)
+    options = cls.__dataclass_params__
+    other = f"(self, other: {texts.known(cls)}) -> bool"
+    if plain and options.eq and "__eq__" not in own:
+        same = " and ".join(f"self.{field.name} == other.{field.name}" for field in compared) or "True"
+        text += _method(indent, f"__eq__{other}", [f"return {same}"])
+    if plain and options.order:
+        for name, sign, if_equal in (("lt", "<", False), ("le", "<", True), ("gt", ">", False), ("ge", ">", True)):
+            body = []
+            for field in compared:
+                mine, its = f"self.{field.name}", f"other.{field.name}"
+                body += [f"if {mine} {sign} {its}:", f"{indent}return True", f"if {its} {sign} {mine}:", f"{indent}return False"]
+            text += _method(indent, f"__{name}__{other}", [*body, f"return {if_equal}"])
+    return text
+
+
+def _method(indent: str, head: str, body: list[str]) -> str:
+    return f"{indent}def {head}:\n" + "".join(f"{indent}{indent}{line}\n" for line in body)
+
+
+def _parameter(texts: Texts, field: Any, hint: Any, place: Place) -> str:
+    """Returns the parameter of a constructor for a field."""
+    if field.default_factory is not dataclasses.MISSING:
+        raise place.error("Default factory initializers are not supported in TorchScript dataclasses")
+    hint = hint.type if isinstance(hint, dataclasses.InitVar) else hint
+    default = "" if field.default is dataclasses.MISSING else f" = {texts.literal(field.default, place)}"
+    return f"{field.name}: {texts.type_text(hint, place)}{default}"

@@ -100,6 +100,23 @@ class Source:
         return Place(self.file, self.first + line - 1, column, text)
 
 
+    def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
+        """Returns the position behind an operand and the parentheses that enclose it, and whether there are any."""
+        at, is_enclosed = (node.end_lineno, node.end_col_offset), False
+        line, column = at
+        while line <= len(self.lines):
+            rest = self.lines[line - 1].encode()[column:]
+            blank = len(rest) - len(rest.lstrip(b" \t\\"))
+            if not rest[blank:] or rest[blank:].startswith(b"#"):
+                line, column = line + 1, 0
+            elif rest[blank:].startswith(b")"):
+                column += blank + 1
+                at, is_enclosed = (line, column), True
+            else:
+                break
+        return at, is_enclosed
+
+
 class Edits:
     """Replacements of ranges of a source that keep its lines."""
 
@@ -116,6 +133,31 @@ class Edits:
         """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
         self._edits.append((*start, *end, text))
 
+    def insert(self, at: tuple[int, int], text: str) -> None:
+        """Inserts a text at a (line, offset in bytes) pair, behind what was inserted there before."""
+        self.replace_range(at, at, text)
+
+    def expression(self, node: Any) -> str:
+        """Returns the text of an expression with the replacements within it, in one line."""
+        at, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        text = ""
+        for edit in self._ordered():
+            if at <= edit[:2] and edit[2:4] <= end:
+                text += self._piece(at, edit[:2]) + edit[5]
+                at = edit[2:4]
+        return text + self._piece(at, end)
+
+    def _piece(self, start: tuple[int, int], end: tuple[int, int]) -> str:
+        """Returns a range of the source, in one line and without comments."""
+        lines = [line.encode() for line in self.source.lines[start[0] - 1 : end[0]]]
+        lines[-1] = lines[-1][: end[1]]
+        lines[0] = lines[0][start[1] :]
+        return " ".join(_COMMENT.sub(r"\1", line.decode()) for line in lines)
+
+    def _ordered(self) -> list[tuple[int, int, int, int, int, str]]:
+        """Returns the replacements by position; those at one position in the order in which they were added."""
+        return sorted((*edit[:4], i, edit[4]) for i, edit in enumerate(self._edits))
+
     def replace_statement(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
         """Replaces statements by one in one line; the other lines become empty."""
         self._statements.add(start)
@@ -124,7 +166,7 @@ class Edits:
     def text(self, first: int, last: int) -> str:
         """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
         lines = [line.encode() for line in self.source.lines]
-        for line, column, end_line, end_column, text in sorted(self._edits, reverse=True):
+        for line, column, end_line, end_column, _, text in reversed(self._ordered()):
             tail = lines[end_line - 1][end_column:]
             lines[line - 1] = lines[line - 1][:column] + text.encode()
             if line == end_line:
@@ -138,6 +180,8 @@ class Edits:
                 lines[end_line - 1] = tail
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
 
+
+_COMMENT = re.compile(r"""("[^"]*"|'[^']*')|#.*""")
 
 _NOT_RUN = "This Python function is annotated to be ignored and cannot be run"
 
@@ -252,19 +296,23 @@ class Rewriter(ast.NodeVisitor):
         self.comments(node)
         self.bound = outer | _bound_names(node)
         args = node.args
+        # What Python evaluated: names of an enclosing function that only annotations use are in no closure.
+        known = getattr(function, "__annotations__", {})
         for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
+            self._check_name(arg, arg.arg)
             if arg.annotation is not None:
-                self.annotation(arg.annotation)
+                self.annotation(arg.annotation, known.get(arg.arg, _MISSING))
         if node.returns is not None:
-            self.annotation(node.returns)
+            self.annotation(node.returns, known.get("return", _MISSING))
         positional = args.defaults
         values = (function.__defaults__ or ()) if function is not None else ()
-        for default, value in zip(positional, values[len(values) - len(positional) :], strict=False):
-            self._default(default, value)
+        names = [arg.arg for arg in [*args.posonlyargs, *args.args]][-len(positional) :]
+        for default, value, name in zip(positional, values[len(values) - len(positional) :], names, strict=False):
+            self._default(default, value, name)
         named = (function.__kwdefaults__ or {}) if function is not None else {}
         for arg, kw_default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
             if kw_default is not None and arg.arg in named:
-                self._default(kw_default, named[arg.arg])
+                self._default(kw_default, named[arg.arg], arg.arg)
         for statement in node.body:
             self.visit(statement)
         self.bound = outer
@@ -278,12 +326,18 @@ class Rewriter(ast.NodeVisitor):
             self.visit(statement)
         self.bound = outer
 
-    def _default(self, node: ast.expr, value: Any) -> None:
+    def _default(self, node: ast.expr, value: Any, name: str) -> None:
+        if isinstance(value, (list, dict)):
+            raise self.edits.source.place(node).error(
+                "Mutable default parameters are not supported because Python binds them to the function and they persist across "
+                "function calls.\nAs a workaround, make the default None and instantiate the default parameter within the body of "
+                f"the function. Found {type(value)} on parameter {name}"
+            )
         if not isinstance(node, ast.Constant):
             self.edits.replace(node, self.texts.default(value, self.edits.source.place(node)))
 
-    def annotation(self, node: ast.expr) -> None:
-        """Replaces an annotation by the text of the type that it denotes."""
+    def annotation(self, node: ast.expr, value: Any = _MISSING) -> None:
+        """Replaces an annotation by the text of the type that it denotes; ``value`` is what Python evaluated it to."""
         expression = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
         place = self.edits.source.place(node)
         head = node.value if isinstance(node, ast.Subscript) else node
@@ -295,7 +349,12 @@ class Rewriter(ast.NodeVisitor):
         if _has_broadcasting_list(node) or expression is not None and _names_broadcasting_list(expression):
             return
         try:
-            text = self._type(expression if expression is not None else ast.unparse(node), place)
+            if isinstance(value, str):
+                text = self._type(value, place)
+            elif value is _MISSING:
+                text = self._type(expression if expression is not None else ast.unparse(node), place)
+            else:
+                text = self.texts.type_text(value, place, lambda name: self._evaluated(name, place))
         except Exception as error:
             if self.text:
                 return
@@ -306,11 +365,14 @@ class Rewriter(ast.NodeVisitor):
 
     def _type(self, expression: str, place: Place) -> str:
         """Returns the text of the type that an expression denotes."""
+        return self.texts.type_text(self._evaluated(expression, place), place, lambda text: self._evaluated(text, place))
 
-        def forward(text: str) -> Any:
-            return eval(compile(text, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
+    def _evaluated(self, expression: str, place: Place) -> Any:
+        return eval(compile(expression, place.file, "eval"), _Names(self.find))  # noqa: S307 - the user's own annotation
 
-        return self.texts.type_text(forward(expression), place, forward)
+    def _check_name(self, node: ast.AST, name: str) -> None:
+        if name.startswith("__jit"):
+            raise self.edits.source.place(node).error("names of variables used in JIT-ed functions can't start with __jit")
 
     def comments(self, node: ast.FunctionDef, first: int = 0) -> None:
         """Replaces the types in comments of a function (PEP 484): its signature, its parameters and its variables. Lines before
@@ -474,7 +536,22 @@ class Rewriter(ast.NodeVisitor):
             "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
         )  # fmt: skip
 
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Makes a chain the conjunction of its comparisons: in the compiler's own source, as in PyTorch's, comparisons associate to
+        the left. As in PyTorch, the operands in the middle are evaluated twice."""
+        middle = node.comparators[:-1]
+        if middle:
+            self.edits.insert((node.lineno, node.col_offset), "(")
+        self.generic_visit(node)
+        for operand in middle:
+            at, is_enclosed = self.edits.source.behind(operand)
+            text = self.edits.expression(operand)
+            self.edits.insert(at, f" and ({text})" if is_enclosed else f" and {text}")
+        if middle:
+            self.edits.insert((node.end_lineno or 1, node.end_col_offset or 0), ")")
+
     def visit_Name(self, node: ast.Name) -> None:
+        self._check_name(node, node.id)
         if isinstance(node.ctx, ast.Load):
             self._replace(node, node, [])
 
@@ -514,7 +591,7 @@ class Rewriter(ast.NodeVisitor):
             path = f"{path}.{names[used]}"
             used += 1
             if found is _MISSING:
-                if path.split(".")[0] not in ("torch", "math"):
+                if path.split(".")[0] not in ("torch", "math", "cmath"):
                     raise self.edits.source.place(node).error(f"module '{value.__name__}' object has no attribute {names[used - 1]}")
                 value = _Path(path)
                 break
@@ -729,11 +806,12 @@ class Texts:
         known = self.known(function)
         if known is not None:
             return known
+        # With the functions that it calls.
+        text = function.inlined_graph.function().code
         try:
-            node = ast.parse(function.code).body[0]
+            node = ast.parse(text).body[0]
         except (SyntaxError, IndexError):
             node = None
-        text = function.code
         if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
             raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
         name = self.reserve(function.__name__, function)
@@ -834,7 +912,7 @@ class Texts:
             return value._target
         if isinstance(value, types.ModuleType):
             self._of_torch = self._of_torch or value.__name__.split(".")[0] == "torch"
-            return value.__name__ if value.__name__.split(".")[0] in ("torch", "math") else path
+            return value.__name__ if value.__name__.split(".")[0] in ("torch", "math", "cmath") else path
         module = getattr(value, "__module__", None) or ""
         own_name = getattr(value, "__name__", None)
         if isinstance(own_name, str) and value is getattr(builtins, own_name, _MISSING):
@@ -855,7 +933,8 @@ class Texts:
                 return f"torch.jit.{value.__name__}"
         if value is _native.Tensor:
             return "Tensor"
-        python: Any = getattr(value, "_python", None)
+        # Functions that this package or PyTorch compiled.
+        python: Any = getattr(value, "_python", None) or getattr(value, "_torchdynamo_inline", None)
         if isinstance(python, types.FunctionType):
             return self.function(python)
         if hasattr(value, "_function") and hasattr(value, "schema"):

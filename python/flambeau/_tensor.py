@@ -57,7 +57,11 @@ _BINARY = {
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _IN_PLACE = {
     "iadd": "add_", "isub": "sub_", "imul": "mul_", "itruediv": "div_", "iand": "__iand__", "ior": "__ior__",
+    "ixor": "__ixor__", "ilshift": "__ilshift__", "irshift": "__irshift__", "imod": "remainder_", "ifloordiv": "floor_divide_",
+    "ipow": "pow_",
 }  # fmt: skip
+_ATTRIBUTES = ("T", "H", "mT", "mH", "real", "imag", "is_leaf", "is_cuda", "itemsize", "nbytes")
+"""Attributes that are computed by a program."""
 
 
 def _index(index: Any) -> tuple[tuple[Any, ...], list[Any]]:
@@ -211,6 +215,10 @@ def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     return self
 
 
+def _attribute(name: str) -> property:
+    return property(lambda self: _ops.evaluate(f".{name}", lambda t: f"return {t[0]}.{name}", [self], f"Tensor.{name}"))
+
+
 def _scalar(kind: type) -> Callable[[Tensor], Any]:
     return lambda self: kind(self.item())
 
@@ -228,16 +236,16 @@ def _attach() -> None:
         "__getitem__": _getitem, "__setitem__": _setitem, "__getattr__": _getattr, "__iter__": _iter, "__len__": _len,
         "__bool__": _bool, "__array__": _array, "__reduce__": _reduce, "__repr__": _repr, "__float__": _scalar(float),
         "__int__": _scalar(int), "__complex__": _scalar(complex), "__index__": _own_index,
-        "__hash__": object.__hash__, "__neg__": _unary("-"), "__invert__": _unary("~"),
+        "__hash__": object.__hash__, "__neg__": _unary("-"), "__pos__": lambda self: self, "__invert__": _unary("~"),
         "__abs__": lambda self: _ops.method("abs", self, (), {}),
         "tolist": _tolist, "numpy": _numpy, "size": _size, "stride": _stride, "dim": lambda self: self.ndim,
         "requires_grad_": _requires_grad_,
         "dtype": property(lambda self: _dtypes.dtype_of_code(self.dtype_code)),
         "device": property(lambda self: device("cpu")),
-        "T": property(lambda self: _ops.evaluate(".T", lambda t: f"return {t[0]}.T", [self], "Tensor.T")),
-        "mT": property(lambda self: _ops.evaluate(".mT", lambda t: f"return {t[0]}.mT", [self], "Tensor.mT")),
         "data": property(lambda self: self.detach()),
     }  # fmt: skip
+    for name in _ATTRIBUTES:
+        members[name] = _attribute(name)
     for name, symbol in _BINARY.items():
         members[f"__{name}__"] = _binary(symbol)
         members[f"__r{name}__"] = _reflected(symbol)

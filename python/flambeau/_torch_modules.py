@@ -516,7 +516,7 @@ class TorchModule(_Module, ScriptModule):
             "and non-script modules is not supported. For purely script modules use my_script_module.save(<filename>) instead."
         )
 
-    for _name in ("graph", "inlined_graph", "code", "save"):
+    for _name in ("graph", "inlined_graph", "code", "code_with_constants", "save"):
         locals()[_name] = getattr(ScriptModule, _name)
 
 

@@ -41,15 +41,15 @@ def is_now_from_source(message: str) -> bool:
 def path_in_torch(value: Any, path: str, module: str) -> str | None:
     """Returns the path of a function or class of PyTorch or :mod:`math`."""
     root = path.split(".")[0]
-    if root in ("torch", "math") and "." in path:
+    if root in ("torch", "math", "cmath") and "." in path:
         return path
-    if module == "math":
-        return f"math.{value.__name__}"
+    if module in ("math", "cmath"):
+        return f"{module}.{value.__name__}"
     torch = sys.modules.get("torch")
     name = getattr(value, "__name__", None)
     if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
         return None
-    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit]
+    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit, torch.nn.init]
     for home in homes:
         if getattr(home, name, None) is value:
             return f"{home.__name__}.{name}"

@@ -177,15 +177,26 @@ class Trace:
         self.recorder.locate(file, line, "/".join(self.scopes))
 
     def inline(self, function: _native.Function, args: Sequence[Any], result: Any) -> None:
-        """Records a call of a compiled function that was made: its body, with the control flow."""
-        self.inline_operands(function, [self.operand(arg) for arg in args], result)
-
-    def inline_operands(
-        self, function: _native.Function, operands: list[Any], result: Any, named: dict[str, Any] | None = None
-    ) -> None:
+        """Records the operators of a call of a compiled function that was made."""
         self.locate()
         with self.pause():
-            self.bind_result(self.recorder.inline(function, operands, named), result)
+            self.bind_result(self.recorder.inline(function, [self.operand(arg) for arg in args]), result)
+
+    def call_compiled(
+        self, name: str, function: _native.Function, args: list[Any], named: dict[str, Any], result: Any
+    ) -> None:
+        """Records a call of a compiled function that was made."""
+        self.locate()
+        with self.pause():
+            self.bind_result(self.recorder.call_function(name, function, args, named), result)
+
+    def call_method(
+        self, path: list[str], name: str, method: _native.Function, args: list[Any], named: dict[str, Any], result: Any
+    ) -> None:
+        """Records a call of a method of a compiled module, which is part of the module that is traced."""
+        self.locate()
+        with self.pause():
+            self.bind_result(self.recorder.call_method(path, name, method, args, named), result)
 
     def size(self, tensor: Any, dim: int, number: Any) -> Any:
         """Records a size; ``number`` is a tensor with its value, which stands for it."""
@@ -451,15 +462,21 @@ def _warn_random(graph: _native.Graph) -> None:
 
 
 def call_in_trace(
-    trace: Trace, function: _native.Function, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None
+    trace: Trace,
+    function: _native.Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    owner: Any = None,
+    name: str | None = None,
 ) -> Any:
-    """Calls a compiled function, or a method of a module, and records it."""
+    """Calls a compiled function, or a method of a module, and records it; ``name`` is the name of the function in the trace."""
     operands = [trace.operand(arg) for arg in args]
     named = {name: trace.operand(arg) for name, arg in kwargs.items()}
     with trace.pause():
         result = function(*_detached(args), **_detached(kwargs))
     if owner is None:
-        trace.inline_operands(function, operands, result, named)
+        name = (name or "").rpartition(".")[2]
+        trace.call_compiled(name if name.isidentifier() else "function", function, operands, named, result)
         return result
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:
@@ -475,7 +492,7 @@ def call_in_trace(
             raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
         name = "forward"
     own = trace.program.function(f"__torch__.{class_name}.{name}")
-    trace.inline_operands(own, [trace.recorder.attribute(path), *operands], result, named)
+    trace.call_method(path, name, own, operands, named, result)
     return result
 
 

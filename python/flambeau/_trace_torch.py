@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import torch
@@ -393,7 +393,7 @@ def _python_functions() -> Iterator[None]:
     }
     changed = []
     for module_name, module in list(sys.modules.items()):
-        if module_name.partition(".")[0] != "torch" or module_name == "torch.overrides":
+        if module_name.partition(".")[0] != "torch":
             continue
         for name, original in originals.items():
             if original is not None and vars(module).get(name) is original:
@@ -411,12 +411,43 @@ def _python_functions() -> Iterator[None]:
 
 
 @contextmanager
+def _functions_of_pytorch(trace: Trace) -> Iterator[None]:
+    """Lets calls of functions that PyTorch compiled be recorded as such: this package compiles their source as well. PyTorch's
+    interpreter would show the trace the operators of the example's branches only."""
+    owner: Any = torch.jit.ScriptFunction
+    original = owner.__call__
+    own: dict[int, Any] = {}
+
+    def compiled(function: Any) -> Any:
+        from . import jit
+        from .errors import CompileError, UnsupportedError
+
+        python = getattr(function, "_torchdynamo_inline", None)
+        if id(function) not in own:
+            own[id(function)] = None
+            with suppress(CompileError, UnsupportedError), trace.pause():
+                own[id(function)] = jit.script(python) if isinstance(python, types.FunctionType) else None
+        return own[id(function)]
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = compiled(self) if trace.active else None
+        return original(self, *args, **kwargs) if found is None else found(*args, **kwargs)
+
+    owner.__call__ = call
+    try:
+        yield
+    finally:
+        owner.__call__ = original
+
+
+@contextmanager
 def modes(trace: Trace) -> Iterator[None]:
     """Records what PyTorch runs."""
     from torch._dispatch.python import enable_python_dispatcher
 
     with ExitStack() as stack:
         stack.enter_context(_python_functions())
+        stack.enter_context(_functions_of_pytorch(trace))
         stack.enter_context(enable_python_dispatcher())
         stack.enter_context(_Calls(trace))
         stack.enter_context(_Functions(trace))

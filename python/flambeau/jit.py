@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import os
 import sys
 import types
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
     "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
-    "script", "script_method", "trace", "trace_module", "unused", "wait",
+    "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 
 _MISSING = object()
@@ -47,7 +48,7 @@ class ScriptFunction:
         if _ops.trace is not None and _ops.trace.active:
             from ._trace import call_in_trace
 
-            return call_in_trace(_ops.trace, self._function, args, kwargs)
+            return call_in_trace(_ops.trace, self._function, args, kwargs, name=self.__name__)
         try:
             return self._function(*args, **kwargs)
         except GradientRequired:
@@ -83,6 +84,12 @@ class ScriptFunction:
     def code(self) -> str:
         """The body as source."""
         return self._function.code
+
+    @property
+    def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        """The body as source, and an object whose attributes ``c0``, ``c1`` are the values of ``CONSTANTS.c0``, ``CONSTANTS.c1``."""
+        text, values = self._function.code_with_constants()
+        return text, types.SimpleNamespace(**{f"c{i}": value for i, value in enumerate(values)})
 
     def optimized_graph(self, pipeline: str = "default") -> Graph:
         """A copy of the graph after a pipeline of passes."""
@@ -145,7 +152,8 @@ class CompilationUnit:
         return found
 
     def __getattr__(self, name: str) -> ScriptFunction:
-        if name.startswith("_") or name not in self._program.entries():
+        program = self.__dict__.get("_program")
+        if program is None or name.startswith("__") or name not in program.entries():
             raise AttributeError(f"the unit has no function {name!r}")
         return self._found(name)
 
@@ -244,6 +252,10 @@ class ScriptModule(metaclass=_ModuleType):
     @property
     def code(self) -> str:
         return self._method("forward").code
+
+    @property
+    def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        return self._method("forward").code_with_constants
 
     def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
         seen: list[Tensor] = []
@@ -471,6 +483,27 @@ def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
             again = Texts(fallback=True)
             again.refused = {**texts.refused, id(origin): (origin, error.message)}
             texts = again
+
+
+def script_if_tracing(function: Any) -> Any:
+    """Makes a function of Python one that traces keep with its control flow: it is compiled when a trace first calls it, and runs in
+    Python otherwise."""
+    compiled: list[ScriptFunction] = []
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not is_tracing():
+            return function(*args, **kwargs)
+        if not compiled:
+            with _ops.trace.pause():
+                compiled.append(script(function))
+        return compiled[0](*args, **kwargs)
+
+    # By these names programs find the function; PyTorch's decorator sets them as well.
+    marked: Any = call
+    marked.__original_fn = function
+    marked.__script_if_tracing_wrapper = True
+    return call
 
 
 def trace(

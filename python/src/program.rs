@@ -313,6 +313,15 @@ impl PyFunction {
         or_raise(py, self.entry.code())
     }
 
+    /// The body as source, and the values of `CONSTANTS.c0` and those behind it.
+    fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyAny>>)> {
+        let (text, constants) = or_raise(py, self.entry.code_with_constants())?;
+        let call = Call::of(py, &self.program);
+        let values: PyResult<Vec<_>> =
+            constants.iter().map(|value| call.result(value, &self.program, 0)).collect();
+        Ok((text, values?))
+    }
+
     /// The instructions of the machine, as text.
     fn bytecode(&self, py: Python<'_>) -> PyResult<String> {
         or_raise(py, self.entry.bytecode())
@@ -374,6 +383,11 @@ impl PyFunction {
     pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
         let entry = or_raise(py, program.entry(name))?;
         Ok(PyFunction { program, entry })
+    }
+
+    /// Returns the function.
+    pub(crate) fn entry(&self) -> &Entry {
+        &self.entry
     }
 
     /// Returns the parameters.

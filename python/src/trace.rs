@@ -57,6 +57,28 @@ fn operands(py: Python<'_>, items: &[Bound<'_, PyAny>]) -> PyResult<Vec<TraceOpe
     items.iter().map(|item| operand(py, item, 0)).collect()
 }
 
+/// Returns the operands of a function's parameters behind the first ones, with defaults.
+fn arguments(
+    py: Python<'_>,
+    function: &Bound<'_, PyFunction>,
+    args: &[Bound<'_, PyAny>],
+    kwargs: Option<&Bound<'_, PyDict>>,
+    first: usize,
+) -> PyResult<Vec<TraceOperand>> {
+    let mut args = operands(py, args)?;
+    for param in function.get().params().iter().skip(first + args.len()) {
+        let given = kwargs.map(|kwargs| kwargs.get_item(param.name.as_str())).transpose()?.flatten();
+        match (given, &param.default) {
+            (Some(given), _) => args.push(operand(py, &given, 0)?),
+            (None, Some(default)) => args.push(default.clone().into()),
+            (None, None) => {
+                return Err(misuse(py, format!("the call needs an argument `{}`", param.name)));
+            }
+        }
+    }
+    Ok(args)
+}
+
 /// Converts an operand: a traced value, a container of operands, or a constant.
 fn operand(py: Python<'_>, object: &Bound<'_, PyAny>, depth: usize) -> PyResult<TraceOperand> {
     if depth > MAX_DEPTH {
@@ -161,27 +183,48 @@ impl PyRecorder {
     }
 
     /// Appends the body of a function, with the operands of its parameters.
-    #[pyo3(signature = (function, args, kwargs=None))]
     fn inline(
         &self,
         py: Python<'_>,
         function: &Bound<'_, PyFunction>,
         args: Vec<Bound<'_, PyAny>>,
-        kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyTracedValue> {
-        let mut args = operands(py, &args)?;
-        for param in function.get().params().iter().skip(args.len()) {
-            let given = kwargs.map(|kwargs| kwargs.get_item(param.name.as_str())).transpose()?.flatten();
-            match (given, &param.default) {
-                (Some(given), _) => args.push(operand(py, &given, 0)?),
-                (None, Some(default)) => args.push(default.clone().into()),
-                (None, None) => {
-                    return Err(misuse(py, format!("the call needs an argument `{}`", param.name)));
-                }
-            }
-        }
+        let args = arguments(py, function, &args, None, 0)?;
         let graph = or_raise(py, function.get().inlined())?;
         or_raise(py, self.lock().get(py)?.inline(&graph, &args)).map(PyTracedValue)
+    }
+
+    /// Appends a call of a function, with the operands of its parameters.
+    #[pyo3(signature = (name, function, args, kwargs=None))]
+    fn call_function(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        function: &Bound<'_, PyFunction>,
+        args: Vec<Bound<'_, PyAny>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyTracedValue> {
+        let args = arguments(py, function, &args, kwargs, 0)?;
+        or_raise(py, self.lock().get(py)?.call_function(function.get().entry(), name, &args))
+            .map(PyTracedValue)
+    }
+
+    /// Appends a call of a method of a module in the module that is traced; `function` is the method, whose first parameter is
+    /// the module.
+    #[pyo3(signature = (path, name, function, args, kwargs=None))]
+    fn call_method(
+        &self,
+        py: Python<'_>,
+        path: Vec<String>,
+        name: &str,
+        function: &Bound<'_, PyFunction>,
+        args: Vec<Bound<'_, PyAny>>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyTracedValue> {
+        let args = arguments(py, function, &args, kwargs, 1)?;
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let object = or_raise(py, self.lock().get(py)?.attribute(&path))?;
+        or_raise(py, self.lock().get(py)?.call_method(object, name, &args)).map(PyTracedValue)
     }
 
     /// Appends the size of a tensor in a dimension, as a tensor.

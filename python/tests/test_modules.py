@@ -371,3 +371,34 @@ def test_traces_are_called_by_functions():
     assert f(torch.ones(2)).tolist() == [6, 6]
     by_name = jit.trace(lambda x, y: x - y, example_kwarg_inputs={"y": torch.ones(1), "x": torch.ones(1)})
     assert by_name(torch.tensor([3.0]), torch.tensor([1.0])).item() == 2
+
+
+def initialized(x):
+    nn.init.uniform_(x, -1.0, 2.0)
+    y = x.clone()
+    nn.init.normal_(x, 1.0, 0.5)
+    z = x.clone()
+    nn.init.xavier_uniform_(x)
+    w = x.clone()
+    nn.init.constant_(x, 3.0)
+    return y, z, w, nn.init.ones_(x.clone()), nn.init.zeros_(x.clone()), x
+
+
+def test_functions_that_initialize_parameters():
+    compiled = jit.script(initialized)
+    torch.manual_seed(3)
+    found = compiled(torch.ones(3, 4))
+    torch.manual_seed(3)
+    for ours, theirs in zip(found, initialized(torch.ones(3, 4)), strict=True):
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_code_comes_with_the_values_of_its_constants():
+    class Shifted(nn.Module):
+        def forward(self, x):
+            return x + torch.tensor([1.0, 2.0]) * x
+
+    traced = jit.trace(Shifted(), torch.ones(2))
+    code, constants = traced.code_with_constants
+    assert "CONSTANTS.c0" in code and constants.c0.tolist() == [1.0, 2.0]
+    assert jit.script(initialized).code_with_constants[0] == jit.script(initialized).code

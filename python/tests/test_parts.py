@@ -92,7 +92,8 @@ def test_trace_records_the_methods_of_compiled_modules_with_their_attributes():
     traced = jit.trace(outer, x)
     y = torch.rand(4, 3)
     assert torch.allclose(traced(y), outer(y), atol=1e-6)
-    assert 'prim::GetAttr[name="offset"]' in str(traced.graph)
+    assert 'prim::CallMethod[name="forward"](%inner' in str(traced.graph)
+    assert 'prim::GetAttr[name="offset"]' in str(traced.inlined_graph)
 
 
 @jit.interface

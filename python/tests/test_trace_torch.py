@@ -26,7 +26,7 @@ def agree(module, *inputs, sizes=True):
         warnings.simplefilter("ignore")
         theirs = torch.jit.trace(module, inputs, check_trace=False, strict=False)
         ours = jit.trace(module, inputs, check_trace=False, strict=False)
-    assert kinds(ours.graph) == kinds(theirs.inlined_graph)
+    assert kinds(ours.inlined_graph) == kinds(theirs.inlined_graph)
     torch.manual_seed(1)
     wanted = theirs(*inputs)
     torch.manual_seed(1)
@@ -168,7 +168,109 @@ def test_compiled_functions_keep_their_control_flow():
         return -x
 
     ours = jit.trace(lambda x: sign(x * 2), torch.ones(2))
-    assert "prim::If" in str(ours.graph) and ours(-torch.ones(2)).tolist() == [2, 2]
+    assert "prim::CallFunction" in str(ours.graph) and "prim::If" in str(ours.inlined_graph)
+    assert ours(-torch.ones(2)).tolist() == [2, 2]
+
+
+@torch.jit.script
+def signed(x, n: int = 2):
+    if bool(x.sum() > 0):
+        return x * n
+    return -x
+
+
+def test_functions_that_pytorch_compiled_are_calls(tmp_path):
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return signed(self.linear(x)) + signed(x, n=4) * signed(x)
+
+    net, x = Net().eval(), torch.ones(1, 2)
+    ours = agree(net, x)
+    graph = str(ours.graph)
+    assert graph.count("prim::CallFunction") == 3 == str(torch.jit.trace(net, x).graph).count("prim::CallFunction")
+    assert str(ours.inlined_graph).count("prim::If") == 3
+    assert torch.equal(ours(-x), net(-x))
+    ours.save(tmp_path / "net.pt")
+    assert torch.equal(torch.jit.load(str(tmp_path / "net.pt"))(-x), net(-x))
+
+
+def test_functions_with_equal_names_and_callees():
+    def made(factor):
+        def inner(x):
+            return x * factor
+
+        def outer(x):
+            if bool(x.sum() > 0):
+                return inner(x)
+            return x
+
+        return jit.script(outer)
+
+    one, two = made(2), made(5)
+    x = torch.ones(2)
+    ours = jit.trace(lambda x: one(x) + two(x) + one(x), x)
+    assert ours(x).tolist() == [9, 9]
+    # The callees of both are called `inner`: the second is no call.
+    assert str(ours.graph).count("prim::CallFunction") >= 2
+    compiled = jit.script(called_by_name(ours))
+    assert compiled(x).tolist() == [18, 18]
+
+
+def test_traced_functions_and_those_made_within_the_trace_are_calls():
+    traced = jit.trace(negated, torch.ones(2))
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return jit.script(signed_again)(traced(x))
+
+    # The function is another one when the trace is checked, of the same name.
+    ours = jit.trace(Net(), torch.ones(2))
+    text = str(ours.graph)
+    assert 'name="negated"' in text and 'name="signed_again"' in text and text.count("prim::CallFunction") == 2
+    assert ours(-torch.ones(2)).tolist() == [1, 1]
+
+
+def negated(x):
+    return torch.neg(x)
+
+
+def signed_again(x):
+    if bool(x.sum() > 0):
+        return x
+    return -x
+
+
+def called_by_name(ours):
+    def f(x):
+        return ours(x) * 2
+
+    return f
+
+
+class Reshaped(nn.Module):
+    def forward(self, x):
+        n = x.size(0)
+        return x.reshape(n, 3, -1) * n + torch.arange(x.size(1)).sum()
+
+
+def test_sizes_in_submodules_are_integers():
+    def counted(module):
+        def count(traced):
+            text = str(traced.inlined_graph)
+            return [text.count(kind) for kind in ("prim::NumToTensor", "aten::Int(", "aten::ScalarImplicit")]
+
+        x = torch.ones(2, 6)
+        ours, theirs = jit.trace(module, x), torch.jit.trace(module, x)
+        assert torch.equal(ours(torch.ones(4, 9)), module(torch.ones(4, 9)))
+        assert count(ours) == count(theirs)
+        return count(ours)
+
+    assert counted(Reshaped()) == [2, 1, 1]
+    assert counted(nn.Sequential(Reshaped(), nn.ReLU())) == [1, 0, 0]
 
 
 def test_warnings_name_the_line():

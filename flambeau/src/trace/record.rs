@@ -194,6 +194,13 @@ impl Recorder {
         if operands.len() > schema.args.len() {
             return Err(Error::misuse(format!("`{operator}` has {} parameters", schema.args.len())));
         }
+        // As PyTorch, conversions come before the lists of all operands.
+        let operands: Result<Vec<TraceOperand>, Error> = operands
+            .iter()
+            .zip(&schema.args)
+            .map(|(operand, formal)| self.prepared(operand, formal.ty))
+            .collect();
+        let operands = operands?;
         let mut values = Vec::with_capacity(schema.args.len());
         for (i, formal) in schema.args.iter().enumerate() {
             let value = match (operands.get(i), &formal.default) {
@@ -296,6 +303,115 @@ impl Recorder {
         Ok(packed(&mut edit, &results))
     }
 
+    /// Appends a call of a function, which the recorded program then has as well under the given name, or one made of it, with the
+    /// functions that it calls. Returns its result. A method of an object, and a function whose program has classes, or whose
+    /// callees have names that other functions of the recorded program have, is not called: its body is appended.
+    ///
+    /// # Errors
+    /// `X0003` if the operands do not fit the function's parameters.
+    pub fn call_function(
+        &mut self,
+        entry: &crate::Entry,
+        name: &str,
+        operands: &[TraceOperand],
+    ) -> Result<ValueId, Error> {
+        let Some(function) = self.adopt(entry, name) else {
+            return self.inline(&entry.optimized("inline")?, operands);
+        };
+        let mut values = self.arguments(&function, operands)?;
+        let mut edit = self.end();
+        // The name that is shown is that of the source, as in PyTorch.
+        let attrs = edit.attrs([(names::name(), Attr::str(name))]);
+        let callee = edit.insert(Prim::Constant, &[], attrs, &[Type::function(function.name)]);
+        values.insert(0, edit.graph().result(callee, 0));
+        Ok(self.called(Prim::CallFunction, &values, None, &function))
+    }
+
+    /// Appends a call of a method of an object whose class is one of the recorded program. Returns its result.
+    ///
+    /// # Errors
+    /// `X0003` if the class has no such method, or the operands do not fit its parameters.
+    pub fn call_method(
+        &mut self,
+        object: ValueId,
+        name: &str,
+        operands: &[TraceOperand],
+    ) -> Result<ValueId, Error> {
+        let class = self.graph.ty(object);
+        let method = self.unit.method(class, Symbol::new(name)).map(Arc::clone);
+        let method = method.ok_or_else(|| Error::misuse(format!("'{class}' has no method '{name}'")))?;
+        let all: Vec<TraceOperand> = std::iter::once(object.into()).chain(operands.iter().cloned()).collect();
+        let values = self.arguments(&method, &all)?;
+        Ok(self.called(Prim::CallMethod, &values, Some(name), &method))
+    }
+
+    fn arguments(&mut self, function: &Function, operands: &[TraceOperand]) -> Result<Vec<ValueId>, Error> {
+        let params = &function.schema.args;
+        if params.len() != operands.len() {
+            let (wanted, found) = (params.len(), operands.len());
+            return Err(Error::misuse(format!("expected {wanted} arguments but {found} were given")));
+        }
+        operands.iter().zip(params).map(|(operand, param)| self.operand(operand, param.ty)).collect()
+    }
+
+    fn called(&mut self, call: Prim, values: &[ValueId], name: Option<&str>, function: &Function) -> ValueId {
+        let types: Vec<Type> = function.schema.returns.iter().map(|r| r.ty).collect();
+        let mut edit = self.end();
+        let attrs =
+            edit.attrs(name.map(|name| (names::name(), Attr::str(name))).into_iter().collect::<Vec<_>>());
+        let node = edit.insert(call, values, attrs, &types);
+        let results: Vec<ValueId> = edit.graph().results(node).collect();
+        packed(&mut edit, &results)
+    }
+
+    /// Adds a function of another program, and those that it calls, to the unit. Returns `None` if definitions of the programs may
+    /// be in conflict.
+    fn adopt(&mut self, entry: &crate::Entry, name: &str) -> Option<Arc<Function>> {
+        let unit = entry.unit();
+        let has_types = unit.classes().next().is_some()
+            || unit.interfaces().next().is_some()
+            || unit.enumerations().next().is_some();
+        if has_types || entry.is_method() {
+            return None;
+        }
+        let mut reached: Vec<&Arc<Function>> = Vec::new();
+        let mut pending: Vec<Symbol> = callees(entry.graph());
+        while let Some(next) = pending.pop() {
+            if reached.iter().any(|known| known.name == next) {
+                continue;
+            }
+            let callee = unit.function(next)?;
+            if self.unit.function(next).is_some_and(|known| !Arc::ptr_eq(&known.graph, &callee.graph)) {
+                return None;
+            }
+            pending.extend(callees(&callee.graph));
+            reached.push(callee);
+        }
+        let mut own = Symbol::new(name);
+        let mut count = 0;
+        // The graph of the trace is the function `forward`.
+        let is_taken = |unit: &CompilationUnit, own: Symbol| {
+            own.as_str() == "forward"
+                || unit.function(own).is_some()
+                || reached.iter().any(|callee| callee.name == own)
+        };
+        while is_taken(&self.unit, own) {
+            if let Some(known) =
+                self.unit.function(own).filter(|known| Arc::ptr_eq(&known.graph, entry.graph()))
+            {
+                return Some(Arc::clone(known));
+            }
+            count += 1;
+            own = Symbol::new(&format!("{name}_{count}"));
+        }
+        let units = Arc::make_mut(&mut self.unit);
+        for callee in reached {
+            units.define_function((**callee).clone());
+        }
+        let (schema, graph) = (Arc::new(entry.schema().clone()), Arc::clone(entry.graph()));
+        Some(units.define_function(Function { name: own, schema, graph }))
+    }
+
     /// Appends the size of a tensor in a dimension, as a zero-dimensional tensor: sizes follow the arguments of later
     /// calls.
     ///
@@ -333,6 +449,23 @@ impl Recorder {
         let mut edit = self.end();
         let node = edit.node(Prim::ListUnpack, &[value], &vec![elem; count]);
         Ok(self.graph.results(node).collect())
+    }
+
+    /// Converts the values of an operand to the types of a parameter and of its elements.
+    fn prepared(&mut self, operand: &TraceOperand, ty: Type) -> Result<TraceOperand, Error> {
+        let inner = ty.optional_elem().unwrap_or(ty);
+        match operand {
+            TraceOperand::Value(value) => Ok(TraceOperand::Value(self.converted(*value, inner)?)),
+            TraceOperand::List(items) => {
+                let elem = inner.list_elem().filter(|elem| !elem.has_vars()).unwrap_or(Type::ANY);
+                items
+                    .iter()
+                    .map(|item| self.prepared(item, elem))
+                    .collect::<Result<_, _>>()
+                    .map(TraceOperand::List)
+            }
+            other => Ok(other.clone()),
+        }
     }
 
     /// Inserts an operand under a type.
@@ -430,14 +563,69 @@ impl Recorder {
         Ok(Program::of_unit(&self.session, unit))
     }
 
+    /// Replaces tensors that were made of numbers in the same submodule by these numbers where numbers are needed. PyTorch's tracer does
+    /// so in the methods that it makes of submodules, and keeps the conversions of functions and of the module itself.
+    fn drop_conversions(&mut self) {
+        let graph = &self.graph;
+        let scope_of = |node: NodeId| graph.locs().scope(graph.loc(node));
+        let number_of = |node: NodeId| {
+            let name = graph.op_name(node);
+            let name = name.as_str();
+            if !["aten::Int", "aten::Float", "aten::ScalarImplicit"].contains(&name) {
+                return None;
+            }
+            let made = graph.def(graph.operands(node).next()?);
+            let number = graph.operands(made).next()?;
+            let is_same_kind = match name {
+                "aten::Int" => graph.ty(number) == Type::INT,
+                "aten::Float" => graph.ty(number) == Type::FLOAT,
+                _ => true,
+            };
+            let scope = scope_of(node)?;
+            let is_made =
+                graph.op_name(made).as_str() == "prim::NumToTensor" && scope_of(made) == Some(scope);
+            (is_made && is_same_kind).then_some(number)
+        };
+        let found: Vec<(NodeId, ValueId)> =
+            graph.nodes_deep().filter_map(|node| Some((node, number_of(node)?))).collect();
+        for (node, number) in found {
+            let results: Vec<ValueId> = self.graph.results(node).collect();
+            let mut edit = self.graph.edit();
+            for result in results {
+                edit.replace_all_uses(result, number);
+            }
+            edit.erase(node);
+        }
+    }
+
     fn end_graph(&mut self, result: &TraceOperand) -> Result<(), Error> {
         let value = self.operand(result, Type::ANY)?;
         self.graph.edit().add_output(value);
+        self.drop_conversions();
         // Sizes that nothing uses are recorded, too.
         self.graph = Graph::clone(&*self.session.optimize(&self.graph, "dce")?);
         flambeau_ir::verify::verify_with(&self.graph, &*self.unit)?;
         Ok(())
     }
+}
+
+/// Returns the names of the functions that a graph refers to, in nested blocks and subgraphs as well.
+fn callees(graph: &Graph) -> Vec<Symbol> {
+    let mut found = Vec::new();
+    let mut graphs = vec![graph];
+    while let Some(graph) = graphs.pop() {
+        for node in graph.nodes_deep() {
+            for result in graph.results(node) {
+                if let TypeKind::Function(name) = graph.ty(result).kind()
+                    && !name.is_empty()
+                {
+                    found.push(*name);
+                }
+            }
+            graphs.extend(graph.attr(node, names::subgraph()).and_then(Attr::as_graph).map(|body| &**body));
+        }
+    }
+    found
 }
 
 /// Returns the only result, or a tuple of several.

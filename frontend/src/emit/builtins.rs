@@ -31,8 +31,15 @@ const FLAGS: [(&str, &[(&str, usize)]); 11] = [
     ("torch.unique_consecutive", &[("return_inverse", 1), ("return_counts", 2)]),
 ];
 
-/// Source of the context managers of `torch`.
-const CLASSES: &str = include_str!("../library/classes.py");
+/// The context managers of `torch`: the namespace of a class, the module that defines it, and the source.
+const CLASSES: [(&str, &str, &str); 3] = [
+    ("torch.", "torch.autograd.grad_mode", include_str!("../library/classes.py")),
+    ("torch.autograd.profiler.", "torch.autograd.profiler", PROFILER),
+    ("torch.profiler.", "torch.autograd.profiler", PROFILER),
+];
+
+/// Regions of a profile have no effect: there is no profiler of PyTorch's kind.
+const PROFILER: &str = include_str!("../library/profiler.py");
 
 /// The types that replace `Scalar` in the sources.
 const SCALARS: [&str; 3] = ["float", "int", "complex"];
@@ -79,10 +86,15 @@ pub(crate) fn library_class(
     session: &CompileSession<'_>,
     full: &str,
 ) -> Option<(Symbol, Arc<SourceFile>, TreeId)> {
-    let name = full.strip_prefix("torch.")?;
-    let header = format!("class {name}:");
-    let definition = CLASSES.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
-    let file = SourceFile::new(Source::new("torch/autograd/grad_mode.py", definition), &session.limits);
-    let class = file.parsed.ast.children(file.parsed.root).first().copied()?;
-    Some((Symbol::new(&format!("__torch__.torch.autograd.grad_mode.{name}")), file, class))
+    CLASSES.iter().find_map(|(space, module, text)| {
+        let name = full.strip_prefix(space)?;
+        let header = format!("class {name}:");
+        let definition = text.split("\n\n").find(|d| d.trim_start().starts_with(&header))?;
+        let file = SourceFile::new(
+            Source::new(format!("{}.py", module.replace('.', "/")), definition),
+            &session.limits,
+        );
+        let class = file.parsed.ast.children(file.parsed.root).first().copied()?;
+        Some((Symbol::new(&format!("__torch__.{module}.{name}")), file, class))
+    })
 }

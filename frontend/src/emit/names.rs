@@ -70,7 +70,7 @@ const SPECIAL: [(&str, Special); 19] = [
 
 /// Namespaces and the prefix of their members' operators. With an empty prefix, a namespace has only the members listed
 /// elsewhere.
-const NAMESPACES: [(&str, &str); 20] = [
+const NAMESPACES: [(&str, &str); 22] = [
     ("torch", "aten::"),
     ("math", "aten::"),
     ("torch.linalg", "aten::linalg_"),
@@ -87,6 +87,8 @@ const NAMESPACES: [(&str, &str); 20] = [
     ("torch.Tensor", "aten::"),
     ("torch.utils", ""),
     ("torch.autograd", ""),
+    ("torch.autograd.profiler", ""),
+    ("torch.profiler", ""),
     ("torch.cuda", "cuda::"),
     ("torch.nested", "aten::_nested_"),
     ("cmath", "aten::"),
