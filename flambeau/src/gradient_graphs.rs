@@ -370,15 +370,14 @@ impl GradientPlan {
                 differentiated => break differentiated,
             }
         };
-        let mut gradient = match differentiated {
+        let gradient = match differentiated {
             Ok(gradient) if gradient.outputs.iter().any(|path| path[0] >= results) => {
                 return Ok(Err("writes a tensor with a history to memory from outside".to_owned()));
             }
-            Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient,
+            Ok(gradient) if !gradient.outputs.is_empty() || !shared.is_empty() => gradient.specialized(),
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        gradient.specialize();
         let counts = Counts {
             outputs: gradient.outputs,
             conditional: gradient.conditional,

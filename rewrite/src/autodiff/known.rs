@@ -11,9 +11,10 @@ use flambeau_ir::types::TensorType;
 use flambeau_ir::{At, Editor, Graph, IValue, Prim, Type, ValueId};
 
 impl Gradient {
-    /// Moves the facts about the forward graph into the backward graph. They follow from the types of the forward graph's
+    /// Returns the gradient with the facts about the forward graph in the backward graph. They follow from the types of the forward graph's
     /// inputs, so the backward graph is that of calls with arguments of these types.
-    pub fn specialize(&mut self) {
+    #[must_use]
+    pub fn specialized(mut self) -> Gradient {
         let shapes = Shapes::new(&self.forward, &AliasDb::new(&self.forward));
         let results: Vec<ValueId> = self.forward.outputs().collect();
         let seeds: Vec<Type> = self.outputs.iter().map(|path| seed_type(&shapes, &results, path)).collect();
@@ -49,6 +50,7 @@ impl Gradient {
         let mut editor = self.forward.edit();
         constants.iter().rev().for_each(|i| editor.remove_block_output(root, first + i));
         self.captures -= constants.len();
+        self
     }
 }
 
