@@ -487,6 +487,9 @@ def cell(x, w, b):
     i, g = gates.chunk(2, 1)
     return torch.sigmoid(i) * torch.tanh(g)
 
+def chosen(x, i: int):
+    return [torch.zeros_like(x), x * 2][i] + 1
+
 def layer_norm_backward(grad, input, mean, rstd, weight, bias):
     return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
 ";
@@ -678,4 +681,18 @@ fn backward_graphs_are_specialized_to_the_arguments() {
     assert!(!text.contains("aten::conj") && !text.contains("aten::to("), "{text}");
     assert_eq!(text.matches("aten::sum_to_size").count(), 1, "{text}");
     assert!(backward.inputs().all(|v| backward.ty(v).is_tensor()), "{text}");
+}
+
+/// Whether an element of a list requires a gradient may depend on its index.
+#[test]
+fn elements_of_lists_require_gradients_one_by_one() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("chosen").unwrap();
+        for (index, requires) in [(0, false), (1, true), (-1, true)] {
+            let x = leaf(&[1.0, 2.0]);
+            let result = tensor(&entry.call(&[IValue::Tensor(x), IValue::Int(index)], &[]).unwrap());
+            assert_eq!(result.requires_grad(), requires, "element {index}, graphs after {calls} calls");
+        }
+    }
 }

@@ -309,7 +309,8 @@ impl<'a> Propagation<'a> {
         }
     }
 
-    /// Checks that all elements of a list are active where an operator maps it to another list, element by element.
+    /// Checks that all elements of a list are active where an operator maps it to another list, element by element, or reads an
+    /// element whose index is known at run time only.
     fn check_lists(&self) -> Result<(), NotDifferentiable> {
         let graph = self.graph;
         let is_list = |v: &ValueId| graph.ty(*v).list_elem().is_some_and(Type::is_tensor);
@@ -317,14 +318,18 @@ impl<'a> Propagation<'a> {
             let Some(list) = graph.operands(*node).find(is_list) else { return false };
             let made = graph.def(list);
             let is_active = |v: ValueId| self.found.active.contains(&v);
-            graph.results(*node).any(|v| is_list(&v))
+            let reads_any = is_element(graph, *node) && graph.is_prim(made, Prim::ListConstruct);
+            (graph.results(*node).any(|v| is_list(&v)) || reads_any)
                 && !(graph.is_prim(made, Prim::ListConstruct) && graph.operands(made).all(is_active))
         };
-        let mapping = self.found.derivatives.keys().filter(|n| is_partly_active(n));
+        let elements = graph
+            .nodes_deep()
+            .filter(|n| is_element(graph, *n) && graph.results(*n).any(|v| self.found.active.contains(&v)));
+        let mapping = self.found.derivatives.keys().copied().chain(elements).filter(|n| is_partly_active(n));
         match mapping.min() {
             Some(node) => {
-                let what = "maps a list of tensors to a list, and not all of them require gradients";
-                Err(NotDifferentiable::at(graph, *node, what))
+                let what = "maps or reads a list of tensors, and not all of them require gradients";
+                Err(NotDifferentiable::at(graph, node, what))
             }
             None => Ok(()),
         }
