@@ -184,7 +184,9 @@ def diff_body(self: Tensor, n: int, dim: int, prepend: Optional[Tensor], append:
     x = torch.cat(parts, dim) if len(parts) > 1 else self
     for i in range(n):
         left = max(x.size(dim) - 1, 0)
-        x = x.narrow(dim, min(1, x.size(dim)), left) - x.narrow(dim, 0, left)
+        after, before = x.narrow(dim, min(1, x.size(dim)), left), x.narrow(dim, 0, left)
+        # Bools have no difference.
+        x = after.logical_xor(before) if x.dtype == torch.bool else after - before
     return x
 
 def cov_body(self: Tensor, correction: int, fweights: Optional[Tensor], aweights: Optional[Tensor]) -> Tensor:
