@@ -1,13 +1,15 @@
-//! `run --profile`: where the time of calls goes, by operator and by source line, and what the executor made of them.
+//! `run --profile`: where the time of calls goes, by operator and by source line, how often each instruction of the bytecode
+//! runs, and what the executor made of the calls.
 //!
 //! The first calls are not measured: they are profiled, and compile the plan. The table has the nodes that the machine
 //! executes as kernels or fused groups; the rest of the time belongs to its instructions on numbers and lists, to the
-//! binding of arguments, and to the reading of the clock.
+//! binding of arguments, and to the reading of the clock. Instructions are counted in one call more, which is not timed.
 
 use crate::plans::{CALLS, source_position};
-use flambeau::exec::{BailoutState, NodeTime, NodeTimes};
+use flambeau::exec::{BailoutState, CodeCounts, InstructionCounts, NodeTime, NodeTimes};
 use flambeau::ir::Graph;
 use flambeau::{Entry, Execution};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::time::Duration;
@@ -23,6 +25,16 @@ pub(crate) struct Profile {
     /// Time of all calls together.
     pub(crate) time: Duration,
     pub(crate) nodes: NodeTimes,
+    /// Executions of instructions in one call.
+    pub(crate) instructions: InstructionCounts,
+}
+
+/// Times by operator and by source line, and of all nodes.
+#[derive(Default)]
+struct Sums {
+    operators: BTreeMap<String, Sum>,
+    lines: BTreeMap<String, Sum>,
+    inside: Sum,
 }
 
 /// Executions of several nodes.
@@ -40,16 +52,20 @@ impl Sum {
 }
 
 impl Profile {
+    fn sums(&self) -> Sums {
+        let mut sums = Sums::default();
+        for node in self.nodes.entries() {
+            sums.operators.entry(node.graph.op_name(node.node).to_string()).or_default().add(node);
+            let line = source_position(&node.graph, node.node).unwrap_or_else(|| "(no source)".to_owned());
+            sums.lines.entry(line).or_default().add(node);
+            sums.inside.add(node);
+        }
+        sums
+    }
+
     /// Returns the report.
     pub(crate) fn text(&self, entry: &Entry) -> String {
-        let (mut operators, mut lines) = (BTreeMap::<String, Sum>::new(), BTreeMap::<String, Sum>::new());
-        let mut inside = Sum::default();
-        for node in self.nodes.entries() {
-            operators.entry(node.graph.op_name(node.node).to_string()).or_default().add(node);
-            let line = source_position(&node.graph, node.node).unwrap_or_else(|| "(no source)".to_owned());
-            lines.entry(line).or_default().add(node);
-            inside.add(node);
-        }
+        let Sums { operators, lines, inside } = self.sums();
         let rest = Sum { calls: u64::from(self.calls), time: self.time.saturating_sub(inside.time) };
         let mut text = String::new();
         let per_call = micros(self.time) / f64::from(self.calls.max(1));
@@ -58,7 +74,26 @@ impl Profile {
         let _ = writeln!(text, "{} {calls}, {per_call:.2} us per call", self.calls);
         self.table(&mut text, "operator", operators, Some(("(interpreter)", rest)));
         self.table(&mut text, "source line", lines, None);
+        self.instructions.entries().iter().for_each(|entry| instructions_text(&mut text, entry));
         text + &plans_text(entry)
+    }
+
+    /// Returns the report as JSON.
+    pub(crate) fn json(&self, entry: &Entry) -> Value {
+        let Sums { operators, lines, inside } = self.sums();
+        let rows = |sums: BTreeMap<String, Sum>| -> Vec<Value> {
+            let row = |(name, sum): (String, Sum)| json!({"name": name, "calls": sum.calls, "us": micros(sum.time)});
+            sums.into_iter().map(row).collect()
+        };
+        json!({
+            "calls": self.calls,
+            "us": micros(self.time),
+            "machine_us": micros(self.time.saturating_sub(inside.time)),
+            "operators": rows(operators),
+            "lines": rows(lines),
+            "codes": self.instructions.entries().iter().map(instructions_json).collect::<Vec<_>>(),
+            "plans": plans_text(entry),
+        })
     }
 
     fn table(&self, text: &mut String, title: &str, sums: BTreeMap<String, Sum>, rest: Option<(&str, Sum)>) {
@@ -71,6 +106,32 @@ impl Profile {
             let share = 100.0 * micros(sum.time) / micros(self.time).max(f64::MIN_POSITIVE);
             let _ = writeln!(text, "{:>8} {:>10.2} {share:>6.1}  {name}", sum.calls, micros(sum.time));
         }
+    }
+}
+
+/// Appends the listing of a code with the number of executions of each instruction.
+fn instructions_text(text: &mut String, entry: &CodeCounts) {
+    let all: u64 = entry.counts.iter().sum();
+    let _ = writeln!(text, "{:>10}   at  instruction of {}", all, name_of(entry));
+    for (at, (line, count)) in entry.code.listing().iter().zip(&entry.counts).enumerate() {
+        let _ = writeln!(text, "{count:>10} {at:4}  {line}");
+    }
+}
+
+fn instructions_json(entry: &CodeCounts) -> Value {
+    let lines = entry.code.listing();
+    let instructions = entry.code.instrs().iter().zip(lines).zip(&entry.counts);
+    let rows = instructions.map(
+        |((instr, line), count)| json!({"opcode": format!("{:?}", instr.op), "text": line, "count": count}),
+    );
+    json!({"function": name_of(entry), "instructions": rows.collect::<Vec<_>>()})
+}
+
+/// Returns the function of a code; subgraphs and plans have no name.
+fn name_of(entry: &CodeCounts) -> String {
+    match entry.code.function() {
+        name if name.is_empty() => "(graph)".to_owned(),
+        name => name.to_string(),
     }
 }
 

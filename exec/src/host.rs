@@ -4,6 +4,7 @@
 //! reasons.
 
 use crate::error::KernelError;
+use crate::instruction_counts::InstructionCounts;
 use crate::kernel::{KernelResult, Rets};
 use crate::protections::Protections;
 use crate::resident;
@@ -144,6 +145,7 @@ struct Services {
     calls: Option<Box<dyn HostCalls>>,
     observer: Option<Observer>,
     timing: Option<NodeTimes>,
+    counts: Option<InstructionCounts>,
 }
 
 impl Default for Host {
@@ -567,6 +569,26 @@ impl Host {
             (None, None) => None,
             (services, timing) => std::mem::replace(&mut services.get_or_insert_default().timing, timing),
         }
+    }
+
+    /// Sets the table that receives the numbers of executions of instructions; returns the old one.
+    pub fn set_instruction_counts(&mut self, counts: Option<InstructionCounts>) -> Option<InstructionCounts> {
+        match (&mut self.services, counts) {
+            (None, None) => None,
+            (services, counts) => std::mem::replace(&mut services.get_or_insert_default().counts, counts),
+        }
+    }
+
+    /// Returns the table that receives the numbers of executions of instructions.
+    #[inline]
+    pub(crate) fn instruction_counts(&mut self) -> Option<&mut InstructionCounts> {
+        self.services.as_mut()?.counts.as_mut()
+    }
+
+    /// Whether instructions are counted.
+    #[inline]
+    pub(crate) fn counts_instructions(&self) -> bool {
+        self.services.as_ref().is_some_and(|services| services.counts.is_some())
     }
 
     /// Returns the start of the execution of a node, if nodes are timed.

@@ -147,6 +147,21 @@ fn shown(value: &IValue) -> String {
     if text.len() <= 40 { text } else { format!("{}…", text.chars().take(39).collect::<String>()) }
 }
 
+impl Code {
+    /// Returns the text of each instruction, with the reasons for its costs as a comment after `;`.
+    pub fn listing(&self) -> Vec<String> {
+        let notes = Notes::new(self);
+        let line = |(at, instr): (usize, &Instr)| {
+            let (text, notes) = (self.describe(instr), notes.of(at));
+            match notes.is_empty() {
+                true => text,
+                false => format!("{text:NOTE_COLUMN$} ; {}", notes.join("; ")),
+            }
+        };
+        self.instrs.iter().enumerate().map(line).collect()
+    }
+}
+
 /// Column of the comments.
 const NOTE_COLUMN: usize = 44;
 
@@ -155,13 +170,8 @@ impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let params: Vec<String> = self.params.iter().map(|p| self.show(*p)).collect();
         writeln!(f, "code({}): {} words, {} values", params.join(", "), self.n_scalars, self.n_values)?;
-        let notes = Notes::new(self);
-        for (at, instr) in self.instrs.iter().enumerate() {
-            let (text, notes) = (self.describe(instr), notes.of(at));
-            match notes.is_empty() {
-                true => writeln!(f, "{at:4}  {text}")?,
-                false => writeln!(f, "{at:4}  {text:NOTE_COLUMN$} ; {}", notes.join("; "))?,
-            }
+        for (at, line) in self.listing().iter().enumerate() {
+            writeln!(f, "{at:4}  {line}")?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::{Setup, session};
 use anyhow::{Context, Result};
-use flambeau::exec::{Host, NodeTimes};
+use flambeau::exec::{Host, InstructionCounts, NodeTimes};
 use flambeau::{Compilation, Entry, Execution, ExportedProgram, Program, RestoredPlans, Session};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,8 +36,9 @@ pub(crate) struct Args {
     memory: Option<usize>,
     #[command(flatten)]
     threads: ThreadArgs,
-    /// Write to standard error where the time of calls goes, by operator and source line, and the plans of the calls with
-    /// their guards. The entry is called several times; the printed result is that of the first call.
+    /// Write to standard error where the time of calls goes, by operator and source line, how often each instruction runs in a
+    /// call, and the plans of the calls with their guards; with `--json`, as JSON. The entry is called several times; the
+    /// printed result is that of the first call.
     #[arg(long, conflicts_with = "reference")]
     profile: bool,
     /// Number of measured calls, after those that compile.
@@ -112,7 +113,11 @@ fn run_entry(args: &Args, session: &Session) -> Result<()> {
         std::fs::write(file, program.save_plans()).with_context(|| format!("writing {}", file.display()))?;
     }
     if let Some(inputs) = profile {
-        output::error_text(measure(args, &entry, &inputs, session)?.text(&entry));
+        let profile = measure(args, &entry, &inputs, session)?;
+        match args.output.json {
+            true => output::error_line(profile.json(&entry)),
+            false => output::error_text(profile.text(&entry)),
+        }
     }
     args.output.value(&result)
 }
@@ -147,19 +152,27 @@ fn measure(args: &Args, entry: &Entry, inputs: &Inputs, session: &Session) -> Re
     let mut host = quiet_host(session);
     let mut time = Duration::ZERO;
     let warm_up = warm_up(session.execution()) as u32;
-    for number in 0..warm_up + args.calls {
+    let mut nodes = NodeTimes::new();
+    // The last call counts instructions, which timing would change.
+    for number in 0..=warm_up + args.calls {
         if number == warm_up {
             host.set_timing(Some(NodeTimes::new()));
             time = Duration::ZERO;
+        }
+        if number == warm_up + args.calls {
+            nodes = host.set_timing(None).unwrap_or_default();
+            host.set_instruction_counts(Some(InstructionCounts::new()));
         }
         // Calls may write their arguments, so each gets new ones.
         let inputs = inputs.copied()?;
         let kwargs = inputs.kwargs();
         let start = Instant::now();
         let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
-        time += start.elapsed();
+        if number < warm_up + args.calls {
+            time += start.elapsed();
+        }
         result.map_err(|e| args.inputs.with_command_line_code(e))?;
     }
-    let nodes = host.set_timing(None).unwrap_or_default();
-    Ok(Profile { calls: args.calls, time, nodes })
+    let instructions = host.set_instruction_counts(None).unwrap_or_default();
+    Ok(Profile { calls: args.calls, time, nodes, instructions })
 }

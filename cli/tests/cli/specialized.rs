@@ -77,6 +77,32 @@ fn run_shows_a_profile() {
     );
 }
 
+const COUNTED: &str = "
+def f(n: int):
+    l = [0]
+    for i in range(n):
+        l.append(i * 2)
+    return l
+";
+
+#[test]
+fn a_profile_counts_instructions() {
+    let f = file("counted", "f.py", COUNTED);
+    let seven = file("counted", "seven.json", "[7]");
+    let ran = run(&["run", &f, "--inputs", &seven, "--unoptimized", "--profile", "--calls", "2"]);
+    let line = |text: &str| {
+        ran.err.lines().find(|l| l.contains(text)).unwrap_or_else(|| panic!("{}", ran.err)).to_owned()
+    };
+    assert!(line("AppendI").trim_start().starts_with("7 "), "{}", ran.err);
+    assert!(line(" Ret ").trim_start().starts_with("1 "), "{}", ran.err);
+    let json = run(&["run", &f, "--inputs", &seven, "--unoptimized", "--profile", "--calls", "2", "--json"]);
+    let profile: serde_json::Value = serde_json::from_str(&json.err).expect("JSON");
+    let code = &profile["codes"][0]["instructions"];
+    let append = code.as_array().into_iter().flatten().find(|row| row["opcode"] == "AppendI").expect("there");
+    assert_eq!(append["count"], 7, "{profile}");
+    assert_eq!(profile["calls"], 2);
+}
+
 #[test]
 fn plans_are_saved_and_used() {
     let f = file("narrows", "f.py", NARROWS);

@@ -9,6 +9,7 @@ use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem};
 use flambeau_ir::value::IValue;
+use std::sync::Arc;
 
 /// Reason for leaving the loop.
 pub(super) enum Exit {
@@ -141,12 +142,15 @@ macro_rules! dispatch {
 /// Executes from `at` until the frame is left; then `at` is the instruction that caused the exit.
 #[inline]
 pub(super) fn execute(
-    code: &Code,
+    code: &Arc<Code>,
     at: &mut usize,
     s: &mut [u64],
     v: &mut [IValue],
     env: &mut StepBuffers<'_>,
 ) -> Exit {
+    if env.host.counts_instructions() {
+        return counted(code, at, s, v, env);
+    }
     // Tensor programs are mostly sequences of kernels, which need little of the state of the other loop.
     loop {
         let i = &code.instrs[*at];
@@ -159,10 +163,52 @@ pub(super) fn execute(
             _ => {
                 let values = &mut ValueBank { code, v, env };
                 return match <&mut [u64; MIN_FRAME_WORDS]>::try_from(&mut *s) {
-                    Ok(few) => run(&code.instrs, at, few, values),
-                    Err(_) => run(&code.instrs, at, s, values),
+                    Ok(few) => run(&code.instrs, at, few, values, Uncounted),
+                    Err(_) => run(&code.instrs, at, s, values, Uncounted),
                 };
             }
+        }
+    }
+}
+
+/// Executes like [`execute`], and counts the instructions.
+#[cold]
+fn counted(
+    code: &Arc<Code>,
+    at: &mut usize,
+    s: &mut [u64],
+    v: &mut [IValue],
+    env: &mut StepBuffers<'_>,
+) -> Exit {
+    let mut counts = env.host.instruction_counts().map(|all| all.take(code)).unwrap_or_default();
+    let exit = run(&code.instrs, at, s, &mut ValueBank { code, v, env }, Counted(&mut counts));
+    if let Some(all) = env.host.instruction_counts() {
+        all.add(code, counts);
+    }
+    exit
+}
+
+/// What the interpreter loop does with each instruction besides executing it.
+trait Watch {
+    /// The instruction at `pc` is executed.
+    fn executed(&mut self, pc: usize);
+}
+
+/// No count.
+struct Uncounted;
+
+impl Watch for Uncounted {
+    #[inline(always)]
+    fn executed(&mut self, _: usize) {}
+}
+
+/// Counts per instruction.
+struct Counted<'c>(&'c mut [u64]);
+
+impl Watch for Counted<'_> {
+    fn executed(&mut self, pc: usize) {
+        if let Some(count) = self.0.get_mut(pc) {
+            *count += 1;
         }
     }
 }
@@ -177,11 +223,12 @@ struct ValueBank<'a, 'e> {
 /// Executes like [`execute`], for all kinds of instructions. A separate function, because its state is small enough to stay
 /// in machine registers, also across calls of [`value_step`].
 #[inline(never)]
-fn run<S: ScalarRegisters + ?Sized>(
+fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     instrs: &[Instr],
     at: &mut usize,
     s: &mut S,
     values: &mut ValueBank<'_, '_>,
+    mut watch: W,
 ) -> Exit {
     let mut pc = *at;
     let mut left = values.env.fuel;
@@ -229,6 +276,7 @@ fn run<S: ScalarRegisters + ?Sized>(
     }
     loop {
         let i = &instrs[pc];
+        watch.executed(pc);
         for_each_operation!(dispatch i.op, i, s, exit, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::MovPair => {

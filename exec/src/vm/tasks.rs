@@ -187,6 +187,7 @@ impl Vm {
         forked.concurrent
             && (self.tasks.seed.is_some() || threads::count() > 1)
             && host.is_unobserved()
+            && !host.counts_instructions()
             && self.frames.len() + 1 < host.max_depth()
             && self
                 .tasks

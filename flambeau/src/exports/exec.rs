@@ -4,9 +4,9 @@
 //! to test it on. A [`Host`] provides the output, limits and random numbers of a run.
 
 pub use flambeau_exec::{
-    BailoutState, CallOrigin, CancelToken, ExecError, Fault, Gen, Host, HostCalls, Intrinsic, Kernel,
-    KernelCx, KernelError, KernelResult, NodeTime, NodeTimes, OpDefExt, Pointwise, Rets, Sample, TileArg,
-    TileBuilder, TileOp, TileVal, Tolerance, TraceEntry, Warning,
+    BailoutState, CallOrigin, CancelToken, CodeCounts, ExecError, Fault, Gen, Host, HostCalls,
+    InstructionCounts, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, NodeTime, NodeTimes, OpDefExt,
+    Pointwise, Rets, Sample, TileArg, TileBuilder, TileOp, TileVal, Tolerance, TraceEntry, Warning,
 };
 
 /// Tests of the claims that shape and dtype rules make about results.
