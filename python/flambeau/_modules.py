@@ -447,6 +447,10 @@ class _Facts:
                     done[unique] = self._method(function, False, wanted, (unique, overload))
                 continue
             done[name] = self._method(function, is_property, wanted, name=name)
+            setter = getattr(member, "fset", None) if is_property else None
+            if setter is not None:
+                line, file, text = self._method(setter, False, wanted)
+                done[f"{name}.setter"] = line - 1, file, f"    @{name}.setter\n{text}"
         return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
     def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:

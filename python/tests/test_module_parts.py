@@ -234,3 +234,26 @@ def test_interfaces_may_derive_from_modules():
 def test_classes_of_modules_are_no_values():
     with pytest.raises(RuntimeError, match="cannot be compiled since it inherits from nn.Module"):
         jit.script(Less)
+
+
+class Bounded(torch.nn.Module):
+    def __init__(self, limit: int):
+        super().__init__()
+        self.limit = limit
+
+    @property
+    def bound(self) -> int:
+        return self.limit
+
+    @bound.setter
+    def bound(self, value: int):
+        self.limit = value if value > 0 else 0
+
+    def forward(self, a: int) -> int:
+        self.bound = a - 1
+        return self.bound
+
+
+def test_properties_of_modules_are_set():
+    for a in (5, -5):
+        assert jit.script(Bounded(3))(a) == Bounded(3)(a)

@@ -129,3 +129,30 @@ fn values_of_dictionaries_and_several_results_are_recorded() {
     let result = program.entry("forward").unwrap().call(&[tensor(&[3.0])], &[]).unwrap();
     assert_eq!(values(&result), [-12.0]);
 }
+
+#[test]
+fn calls_of_functions_are_kept_with_their_callees() {
+    let session = session();
+    let program = |factor: i32| {
+        let text = format!(
+            "def inner(x):\n    return x * {factor}\n\ndef f(x):\n    if bool(x.sum() > 0):\n        return inner(x)\n    return x\n"
+        );
+        session.compile_source(&text, "f.py").unwrap()
+    };
+    let (one, two) = (program(2), program(5));
+    let (one, two) = (one.entry("f").unwrap(), two.entry("f").unwrap());
+    let mut recorder = flambeau::trace::Recorder::new(&session);
+    let x = recorder.input("x", Type::TENSOR);
+    let mut sum = recorder.call_function(&one, "f", &[x.into()]).unwrap();
+    // The callees of the second have the name of those of the first: it is inlined.
+    for entry in [&one, &two] {
+        let next = recorder.call_function(entry, "f", &[x.into()]).unwrap();
+        sum = recorder.call("aten::add.Tensor", &[sum.into(), next.into()]).unwrap()[0];
+    }
+    let program = recorder.finish(&sum.into()).unwrap();
+    let entry = program.entry("forward").unwrap();
+    let text = entry.graph().to_string();
+    assert_eq!(text.matches("prim::CallFunction").count(), 2, "{text}");
+    assert_eq!(values(&entry.call(&[tensor(&[1.0, 2.0])], &[]).unwrap()), [9.0, 18.0]);
+    assert_eq!(values(&entry.call(&[tensor(&[-1.0, -2.0])], &[]).unwrap()), [-3.0, -6.0]);
+}
