@@ -19,7 +19,7 @@ pub(crate) enum Kind {
 /// Options that select a program and one of its entries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct ProgramArgs {
-    /// A `.py`, `.ir` or `.pt` file; `-` for standard input.
+    /// A `.py`, `.ir`, `.pt` or, for commands that take exported programs, `.pt2` file; `-` for standard input.
     pub(crate) file: String,
     /// Function or method; the default is `forward`, or the only one.
     #[arg(long, short)]

@@ -278,20 +278,28 @@ impl CallSpec {
         if args.len() > self.args.len() {
             let (takes, given) = (self.args.len(), args.len());
             return Err(refused(format!(
-                "the program takes {takes} positional arguments but {given} were given"
+                "the program takes at most {takes} positional argument{} but {given} were given",
+                if takes == 1 { "" } else { "s" }
             )));
         }
         let named = |name: &str| kwargs.iter().position(|(own, _)| *own == name);
-        let mut used = vec![false; kwargs.len()];
+        let positional = |name: &str| self.arg_names.iter().position(|own| own == name);
+        let is_known =
+            |name: &str| positional(name).is_some() || self.kwargs.iter().any(|(own, _)| own == name);
+        if let Some((name, _)) = kwargs.iter().find(|(name, _)| !is_known(name)) {
+            return Err(refused(format!("the program has no argument {}", quoted(name))));
+        }
+        if let Some((name, _)) =
+            kwargs.iter().find(|(name, _)| positional(name).is_some_and(|i| i < args.len()))
+        {
+            return Err(refused(format!("multiple values are given for the argument {}", quoted(name))));
+        }
         let mut leaves = Vec::with_capacity(self.leaves.len());
         for (i, spec) in self.args.iter().enumerate() {
             let by_name = self.arg_names.get(i).and_then(|name| named(name));
             let value = match (args.get(i), by_name) {
                 (Some(value), _) => value,
-                (None, Some(at)) => {
-                    used[at] = true;
-                    &kwargs[at].1
-                }
+                (None, Some(at)) => &kwargs[at].1,
                 (None, None) => {
                     let name = self.arg_names.get(i).map(|name| format!(" ({})", quoted(name)));
                     let name = name.unwrap_or_default();
@@ -303,12 +311,7 @@ impl CallSpec {
         for (name, spec) in &self.kwargs {
             let at =
                 named(name).ok_or_else(|| refused(format!("the argument {} is missing", quoted(name))))?;
-            used[at] = true;
             spec.flatten(&kwargs[at].1, name, &mut leaves).map_err(|e| refused(e.to_string()))?;
-        }
-        if let Some(at) = used.iter().position(|used| !used) {
-            let message = format!("the program has no argument {}", quoted(kwargs[at].0));
-            return Err(refused(message));
         }
         Ok(leaves)
     }

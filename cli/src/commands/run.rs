@@ -88,6 +88,10 @@ fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Re
         !args.profile && args.plans.is_none(),
         "`--profile` and `--plans` are for functions and methods"
     );
+    anyhow::ensure!(
+        args.program.entry.is_none(),
+        "`--entry` is for programs with several functions or methods"
+    );
     let inputs = args.inputs.read_exported()?;
     let mut host = host(session, args.output);
     let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);

@@ -215,3 +215,21 @@ fn sizes_of_arguments_are_those_that_the_program_states() {
         assert!(error.to_string().contains("SS(-2) in [0, 64]"), "{error}");
     }
 }
+
+/// An argument is given once, by position or by name, and a name that the program does not have is reported before an
+/// argument that is missing.
+#[test]
+fn arguments_are_given_once() {
+    let source = "def f(x, y):\n    return x + y\n";
+    let session = Session::standard().unwrap();
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let program = ExportedProgram::from_entry(&entry, &[input(), input()], &[]).unwrap();
+    let names = [("two", vec![input(); 2], vec![("x", input())]), ("other", vec![], vec![("z", input())])];
+    let wanted = ["multiple values are given for the argument `x`", "the program has no argument `z`"];
+    for ((name, args, kwargs), wanted) in names.into_iter().zip(wanted) {
+        let error = program.call(&args, &kwargs).unwrap_err();
+        assert_eq!(error.code, "E013", "{name}");
+        assert!(error.message.contains(wanted), "{name}: {}", error.message);
+    }
+    assert!(program.call(&[input()], &[("y", input())]).is_ok());
+}
