@@ -17,6 +17,9 @@ use crate::model::Map;
 /// The trace after which no comment is written: that of a node without a trace.
 const NO_TRACE: &str = "";
 
+/// The comment of nodes without a stack trace.
+const NO_TRACE_COMMENT: &str = "# No stacktrace found for following nodes";
+
 /// Writes a graph as a class, and its subgraphs as classes within it. Lines are indented by `level` steps.
 pub(super) fn class(
     out: &mut String,
@@ -102,31 +105,35 @@ fn last_uses(graph: &FxGraph<'_>) -> Vec<Vec<NodeIndex>> {
     out
 }
 
-/// Writes the comment about the source of a node if it is another than before.
+/// Writes the comment about the source of a node if it is another than before: another stack trace, and from 2.15 on another
+/// comment.
 fn comment<'m>(
     out: &mut String,
     node: &FxNode<'m>,
-    before: &mut Option<&'m str>,
+    before: &mut Option<Cow<'m, str>>,
     first: bool,
     level: usize,
     style: Style,
 ) {
     let trace = node.metadata.and_then(|m| m.get("stack_trace")).map_or(NO_TRACE, |trace| &**trace);
-    if *before == Some(trace) {
+    let is_newest = style == Style::Torch215;
+    let text = match (trace, summary(trace)) {
+        (NO_TRACE, _) => Cow::Borrowed(NO_TRACE_COMMENT),
+        (_, Some(summary)) if is_newest => Cow::Owned(format!("# {summary}")),
+        (_, None) if is_newest => Cow::Borrowed(NO_TRACE_COMMENT),
+        (_, summary) => Cow::Owned(format!(" # {}", summary.unwrap_or_default())),
+    };
+    let source = if is_newest { text.clone() } else { Cow::Borrowed(trace) };
+    if before.as_ref() == Some(&source) {
         return;
     }
-    *before = Some(trace);
+    *before = Some(source);
     if !first {
-        indent(out, if style == Style::Torch215 { 1 } else { level });
+        indent(out, if is_newest { 1 } else { level });
         out.push('\n');
     }
     indent(out, level);
-    match trace {
-        NO_TRACE => out.push_str("# No stacktrace found for following nodes\n"),
-        trace => {
-            let _ = writeln!(out, " # {}", summary(trace).unwrap_or_default());
-        }
-    }
+    let _ = writeln!(out, "{text}");
 }
 
 /// Returns the innermost frame of a stack trace: `File: FILE:LINE in FUNCTION, code: TEXT`.

@@ -118,10 +118,14 @@ fn python_constant(value: &Argument) -> String {
 /// Returns the signature as lines, with a line end at the end.
 pub(super) fn lines(signature: &Signature) -> String {
     let (inputs, outputs) = signature_rows(signature);
-    let mut out = String::from("\n# inputs\n");
-    inputs.iter().for_each(|row| line(&mut out, row));
-    out.push_str("\n# outputs\n");
-    outputs.iter().for_each(|row| line(&mut out, row));
+    let mut out = String::new();
+    for (title, rows) in [("inputs", inputs), ("outputs", outputs)] {
+        let _ = writeln!(out, "\n# {title}");
+        rows.iter().for_each(|row| line(&mut out, row));
+        if rows.is_empty() {
+            out.push('\n');
+        }
+    }
     out
 }
 

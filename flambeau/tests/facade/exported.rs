@@ -233,3 +233,22 @@ fn arguments_are_given_once() {
     }
     assert!(program.call(&[input()], &[("y", input())]).is_ok());
 }
+
+/// Files of 2.6 state dimension and direction of a scan, later files do not. The data are what PyTorch 2.9 saved for
+/// `scan(lambda c, x: (c + x, (c * x).sin()), init, xs)`.
+#[test]
+fn scans_have_the_arguments_of_each_version() {
+    let (session, program) = loaded("scan", Execution::Optimized);
+    let arguments = |program: &ExportedProgram| {
+        let nodes = &program.model().module.graph.nodes;
+        nodes.iter().find(|node| node.target.ends_with(".scan")).unwrap().inputs.len()
+    };
+    let counts = FileVersion::ALL.map(|version| {
+        let again = session.load_exported_bytes(&program.to_bytes(version).unwrap()).unwrap();
+        // And back.
+        let newest = session.load_exported_bytes(&again.to_bytes(FileVersion::Torch215).unwrap()).unwrap();
+        assert_eq!(arguments(&newest), 4, "{version:?}");
+        arguments(&again)
+    });
+    assert_eq!(counts, [6, 4, 4, 4]);
+}
