@@ -26,7 +26,8 @@ fn conditions_on_inputs_are_checked() {
         &["run", &program, "--inputs", &wide],
         &["E013", "Expected input at *args[0].shape[1] to be equal to 3, but got 1"],
     );
-    refused(&["run", &program, "--arg", "y=1"], &["E013", "the argument *args[0] (`x`) is missing"]);
+    refused(&["run", &program], &["E013", "the argument *args[0] (`x`) is missing"]);
+    refused(&["run", &program, "--arg", "y=1"], &["E013", "the program has no argument `y`"]);
 }
 
 #[test]
