@@ -39,7 +39,8 @@ fn styles_differ_in_signature_and_white_space() {
     let body = |text: &str| text.split("Graph signature:").next().expect("a part").to_owned();
     assert_eq!(body(&old), body(&lines));
     assert!(newest.contains("return (add, mul_1)\n    \nGraph signature:\n    # inputs\n"), "{newest}");
-    let without = |text: String| text.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>();
+    // Comments have one space less.
+    let without = |text: String| text.lines().map(|l| l.trim().to_owned()).collect::<Vec<_>>();
     assert_eq!(without(body(&newest)), without(body(&lines)));
 }
 
