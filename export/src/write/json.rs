@@ -356,7 +356,8 @@ impl<'m> Writer<'m> {
     }
 
     /// Returns the arguments of a node as the version states them. PyTorch 2.6 states dimension and direction of a scan before the
-    /// captured values; later versions turn the tensors outside of the scan.
+    /// captured values; later versions turn the tensors outside of the scan, so another order than the default stays as it is: PyTorch
+    /// refuses to call such a scan.
     fn operands(&self, node: &'m NodeModel) -> Result<Vec<&'m NamedArgument>, ExportError> {
         let mut all: Vec<&'m NamedArgument> = node.inputs.iter().collect();
         if node.target != SCAN {
@@ -377,9 +378,6 @@ impl<'m> Writer<'m> {
         match (self.minor < since::KINDS, stated) {
             (true, 0) => drop(all.splice(at..at, SCAN_ORDER.iter())),
             (false, 1..) if all[at..at + stated].iter().all(is_default) => drop(all.drain(at..at + stated)),
-            (false, 1..) => {
-                return Err(self.lacks("a scan in reverse or along another dimension than the first"));
-            }
             _ => {}
         }
         Ok(all)

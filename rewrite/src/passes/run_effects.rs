@@ -5,7 +5,9 @@
 //! effects, also in recursive functions, so a query takes constant time.
 
 use flambeau_analysis::calls::callee;
-use flambeau_ir::{CompilationUnit, Effects, Graph, NodeId, Prim};
+use flambeau_ir::{CompilationUnit, Effects, Graph, NodeId, Prim, WalkStep};
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 
 /// Bound on the nodes of one walk, and on the nodes between a fork and its wait that are examined.
 pub(super) const MAX_NODES: usize = 1024;
@@ -38,13 +40,59 @@ pub(super) fn effects<'g>(
                 all |= prim.effects();
                 pending.extend(subgraph(graph, node).unwrap_or_default());
             }
-            Some(Prim::Loop) if is_bounded(graph, node) => {
-                all |= graph.effects(node).without(Effects::DIVERGES);
-            }
-            _ => all |= graph.effects(node),
+            _ => all |= own(graph, node),
         }
     }
     Effects::UNKNOWN
+}
+
+/// Returns the effects of a node without its nested blocks.
+fn own(graph: &Graph, node: NodeId) -> Effects {
+    match graph.op(node).prim() {
+        Some(Prim::Loop) if is_bounded(graph, node) => graph.effects(node).without(Effects::DIVERGES),
+        _ => graph.effects(node),
+    }
+}
+
+/// What the nodes nested in a node do.
+#[derive(Clone, Copy)]
+pub(super) struct Nested {
+    /// The effects of the node and all that it runs.
+    pub(super) effects: Effects,
+    /// Whether a nested node may leave its block other than by an error.
+    pub(super) leaves: bool,
+}
+
+/// Returns what every node with blocks does, in one walk over the graph.
+pub(super) fn nested(
+    graph: &Graph,
+    unit: Option<&CompilationUnit>,
+) -> HashMap<NodeId, Nested, FxBuildHasher> {
+    let mut found = HashMap::default();
+    let mut around: Vec<Nested> = Vec::new();
+    for step in graph.walk(graph.root()) {
+        let (node, inner) = match step {
+            WalkStep::Node(node) if graph.block_count(node) > 0 => {
+                around.push(Nested { effects: own(graph, node), leaves: false });
+                continue;
+            }
+            WalkStep::Node(node) => {
+                (node, Nested { effects: effects(unit, vec![(graph, node)]), leaves: false })
+            }
+            WalkStep::Done(node) => {
+                let Some(inner) = around.pop() else { continue };
+                found.insert(node, inner);
+                (node, inner)
+            }
+            WalkStep::Enter(_) | WalkStep::Leave(_) => continue,
+        };
+        if let Some(outer) = around.last_mut() {
+            let own = graph.effects(node);
+            outer.effects |= inner.effects;
+            outer.leaves |= inner.leaves || own.contains(Effects::CONTROL) && !own.contains(Effects::RAISES);
+        }
+    }
+    found
 }
 
 /// Whether a loop ends after the number of iterations that it was given. A loop that only a limit of the run ends is given the

@@ -11,7 +11,7 @@
 
 use super::work::{Estimate, Work};
 use crate::outline::Bodies;
-use crate::passes::run_effects::effects;
+use crate::passes::run_effects::{Nested, effects, nested};
 use flambeau_ir::{BlockId, CompilationUnit, Effects, Graph, NodeId, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -52,6 +52,8 @@ pub(super) struct Scan<'a> {
     /// The work from which a segment is expensive.
     expensive: Work,
     segments: Vec<Segment>,
+    /// By node with blocks.
+    nested: HashMap<NodeId, Nested, FxBuildHasher>,
     /// By node of a segment: the index of the segment.
     owners: HashMap<NodeId, usize, FxBuildHasher>,
 }
@@ -76,7 +78,8 @@ impl<'a> Scan<'a> {
         expensive: Work,
     ) -> Self {
         let (estimate, owners) = (Estimate::new(unit), HashMap::default());
-        Scan { graph, unit, bodies, estimate, expensive, segments: Vec::new(), owners }
+        let nested = nested(graph, unit);
+        Scan { graph, unit, bodies, estimate, expensive, segments: Vec::new(), nested, owners }
     }
 
     /// Returns the groups of a block. A node is visited again only if the group before it ends with a cheap segment, which is
@@ -138,9 +141,15 @@ impl<'a> Scan<'a> {
 
     fn place(&self, block: BlockId, node: NodeId, work: Work) -> Place {
         let g = self.graph;
-        let effects = effects(self.unit, vec![(g, node)]);
+        let Nested { effects, leaves } = self
+            .nested
+            .get(&node)
+            .copied()
+            .unwrap_or_else(|| Nested { effects: effects(self.unit, vec![(g, node)]), leaves: false });
         let may_speculate = effects.may_speculate();
-        if !may_speculate && effects.intersects(EXCLUDED) || leaves_block(g, node) {
+        // A statement that returns is not the same in a task.
+        let leaves = leaves || g.effects(node).contains(Effects::CONTROL);
+        if !may_speculate && effects.intersects(EXCLUDED) || leaves {
             return Place::Outside;
         }
         let Some(used) = self.bodies.used_by(g, node) else { return Place::Outside };
@@ -163,15 +172,4 @@ impl<'a> Scan<'a> {
             false => Place::Outside,
         }
     }
-}
-
-/// Whether a node, or one nested in it, may leave blocks other than by an error. A statement that returns is not the same
-/// in a task.
-fn leaves_block(g: &Graph, node: NodeId) -> bool {
-    let leaves = |n| {
-        let effects = g.effects(n);
-        effects.contains(Effects::CONTROL) && !effects.contains(Effects::RAISES)
-    };
-    let mut nested = g.blocks(node).flat_map(|block| g.nodes_deep_in(block));
-    g.effects(node).contains(Effects::CONTROL) || nested.any(leaves)
 }
