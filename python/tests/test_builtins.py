@@ -6,32 +6,19 @@ import math
 from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
-from test_language import plain
+from comparison import assert_same, marker
 
 import flambeau
 from flambeau import jit, tensor
 from flambeau import torch_names as torch
 
 SAME = []
-
-
-def same(*args):
-    """Marks a function whose compiled form must return what Python returns for the arguments."""
-
-    def mark(function):
-        SAME.append(pytest.param(function, args, id=function.__name__))
-        return function
-
-    return mark
+same = marker(SAME)
 
 
 @pytest.mark.parametrize(("function", "args"), SAME)
 def test_programs_compute_what_python_computes(function, args):
-    def copied():
-        return [arg.clone() if isinstance(arg, flambeau.Tensor) else copy.deepcopy(arg) for arg in args]
-
-    found, wanted = plain(jit.script(function)(*copied())), plain(function(*copied()))
-    assert found == wanted and repr(found) == repr(wanted)
+    assert_same(function, args)
 
 
 @same([3, 1, 2], [0.5, -1.5], [True, False], "b")

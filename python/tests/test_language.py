@@ -3,47 +3,23 @@
 Functions of `SAME` are run by Python and by the compiler; the results must be equal.
 """
 
-import copy
 import math
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import pytest
+from comparison import assert_same, marker
 
 import flambeau
 from flambeau import jit, tensor
 from flambeau import torch_names as torch
 
 SAME = []
-
-
-def same(*args):
-    """Marks a function whose compiled form must return what Python returns for the arguments."""
-
-    def mark(function):
-        SAME.append(pytest.param(function, args, id=function.__name__))
-        return function
-
-    return mark
-
-
-def plain(value):
-    """Returns a value with lists in place of tensors."""
-    if isinstance(value, flambeau.Tensor):
-        return ("tensor", value.dtype, value.tolist())
-    if isinstance(value, (list, tuple)):
-        return type(value)(plain(part) for part in value)
-    if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
-    return value
+same = marker(SAME)
 
 
 @pytest.mark.parametrize(("function", "args"), SAME)
 def test_programs_compute_what_python_computes(function, args):
-    def copied():
-        return [arg.clone() if isinstance(arg, flambeau.Tensor) else copy.deepcopy(arg) for arg in args]
-
-    found, wanted = plain(jit.script(function)(*copied())), plain(function(*copied()))
-    assert found == wanted and repr(found) == repr(wanted)
+    assert_same(function, args)
 
 
 # Statements.
