@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! call ── a plan fits? ── yes ── run the plan ── a guard fails ── continue unoptimized, count
-//!              │ no                                    3 times: a plan without the guard
+//!              │ no                                    often: a plan without the guard
 //!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
@@ -257,7 +257,7 @@ impl Executor {
             Err(FallbackReason::Bind(error)) => return Err(error),
             Err(FallbackReason::Arguments) => return Ok(None),
         };
-        plan.mark_used();
+        plan.count_run();
         let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
         Ok(Some(CallOutcome::Ran { result, how: RunMode::Specialized, failure }))
     }
@@ -298,7 +298,7 @@ impl Executor {
         host: &mut Host,
         optimizer: &O,
     ) -> CallOutcome<O::Error> {
-        plan.mark_used();
+        plan.count_run();
         let result = run(machine, &plan.code, args, host);
         let failure = if plan.has_new_failures() { self.examine(plan, machine, optimizer) } else { None };
         CallOutcome::Ran { result, how: RunMode::Specialized, failure }
@@ -463,7 +463,7 @@ impl Executor {
     /// Removes a plan and prepares one without the guards that failed too often.
     fn without_failing_guards(&self, plan: &Arc<ExecutionPlan>) -> Option<JobKind> {
         let limit = self.settings.max_failures.max(1);
-        let failing = plan.code.bailouts().filter(|b| b.failures >= limit);
+        let failing = plan.frequent_failures(limit);
         let failing: Vec<usize> = failing.filter_map(|b| usize::try_from(b.index?).ok()).collect();
         if failing.is_empty() {
             return None;

@@ -7,10 +7,14 @@
 use crate::guard_failures::GuardFailures;
 use crate::plans::HasPrecondition;
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
-use flambeau_exec::Code;
+use flambeau_exec::{BailoutState, Code};
 use flambeau_ir::Graph;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A guard that fails in less than one of this many runs stays in its plan: the other runs profit from it, and a
+/// specialized continuation serves those that fail.
+pub(crate) const RARE: u32 = 16;
 
 /// Code for calls that satisfy a precondition.
 pub struct ExecutionPlan {
@@ -20,8 +24,10 @@ pub struct ExecutionPlan {
     pub(crate) failures: Arc<GuardFailures>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
-    /// Whether a call ran the plan since the last eviction.
-    used: AtomicBool,
+    /// Number of calls that ran the plan. Machines of several threads may lose some.
+    runs: AtomicU32,
+    /// The number of runs at the last eviction.
+    evicted_at: AtomicU32,
 }
 
 impl ExecutionPlan {
@@ -37,7 +43,9 @@ impl ExecutionPlan {
             kind,
             failures,
             examined: AtomicU32::new(0),
-            used: AtomicBool::new(true),
+            // A new plan counts as used.
+            runs: AtomicU32::new(1),
+            evicted_at: AtomicU32::new(0),
         }
     }
 
@@ -72,9 +80,16 @@ impl ExecutionPlan {
         self.code.failures() != self.examined.load(Ordering::Relaxed)
     }
 
+    /// Counts a run. A load and a store cost less than an atomic addition, and nothing depends on the exact number.
     #[inline]
-    pub(crate) fn mark_used(&self) {
-        self.used.store(true, Ordering::Relaxed);
+    pub(crate) fn count_run(&self) {
+        self.runs.store(self.runs.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// Returns the guards that failed `limit` times, and in at least one of [`RARE`] runs.
+    pub(crate) fn frequent_failures(&self, limit: u32) -> impl Iterator<Item = BailoutState> + '_ {
+        let runs = self.runs.load(Ordering::Relaxed);
+        self.code.bailouts().filter(move |b| b.failures >= limit && b.failures.saturating_mul(RARE) >= runs)
     }
 }
 
@@ -88,7 +103,8 @@ impl HasPrecondition for ExecutionPlan {
     }
 
     fn take_used(&self) -> bool {
-        self.used.swap(false, Ordering::Relaxed)
+        let runs = self.runs.load(Ordering::Relaxed);
+        runs != self.evicted_at.swap(runs, Ordering::Relaxed)
     }
 }
 

@@ -16,7 +16,7 @@ pub struct ExecutorSettings {
     pub max_kinds: usize,
     /// Maximum number of plans and continuations that are compiled for one function in its lifetime.
     pub max_compilations: u32,
-    /// Number of failures of a guard after which the next plan omits it.
+    /// Number of failures of a guard after which the next plan omits it, unless it failed in less than one of 16 runs.
     pub max_failures: u32,
     /// Number of entries after which the continuation of a guard is specialized; 0 for never.
     pub hot_continuation: u32,

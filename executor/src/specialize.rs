@@ -10,12 +10,15 @@
 use crate::record::{BlockRuns, ProfilingRecord};
 use flambeau_exec::Code;
 use flambeau_ir::attr::names;
+use flambeau_ir::types::{Dim, TensorType};
 use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId};
 use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
 /// Indices of profiling nodes.
 pub(crate) type ProfileIndices = HashSet<usize, FxBuildHasher>;
+
+type Values = HashSet<ValueId, FxBuildHasher>;
 
 /// Whether a graph has nodes of profiles and guards of its own. Such a graph is not specialized: its guards raise where
 /// those of the executor continue.
@@ -131,9 +134,40 @@ impl Observation {
         let (ty, length) = (record.observed_type(index, declared), record.observed_length(index));
         (ty.is_some() || length.is_some()).then(|| Observation { ty: ty.unwrap_or(declared), length })
     }
+
+    /// Returns the observation without sizes, strides and lengths; `None` if nothing else was observed.
+    fn without_sizes(self, declared: Type) -> Option<Observation> {
+        let ty = match self.ty.as_tensor() {
+            Some(facts) => {
+                let sizes = facts.sizes.as_ref().map(|sizes| sizes.iter().map(|_| Dim::Unknown).collect());
+                Type::tensor(TensorType { sizes, strides: None, ..facts.clone() })
+            }
+            None => self.ty,
+        };
+        (ty != declared).then_some(Observation { ty, length: None })
+    }
+}
+
+/// Returns the values that are computed from some of `roots`. What a computation stores in a container is not followed
+/// to where it is read.
+fn dependent_values(graph: &Graph, roots: &Values) -> Values {
+    let mut found = Values::default();
+    let mut pending: Vec<ValueId> = roots.iter().copied().collect();
+    while let Some(value) = pending.pop() {
+        for user in graph.uses(value).map(|found| found.user) {
+            let is_return = graph.is_prim(user, Prim::Return);
+            let Some(user) = (if is_return { graph.enclosing(user) } else { Some(user) }) else { continue };
+            let inputs = graph.blocks(user).flat_map(|block| graph.block_inputs(block));
+            pending.extend(graph.results(user).chain(inputs).filter(|&value| found.insert(value)));
+        }
+    }
+    found
 }
 
 /// Writes what a record observed into a copy of the profiled graph.
+///
+/// Where a guard is left out because its value had other sizes than observed, the sizes of values that are computed from
+/// it are left out too: each of their guards would fail as often before it is left out in turn.
 pub(crate) fn annotate(
     profiled: &Graph,
     blocks: &Blocks,
@@ -144,14 +178,19 @@ pub(crate) fn annotate(
     let nodes = profile_nodes(profiled);
     // A tensor is profiled at each use, and one guard is made of all its profiles.
     let is_disabled = |node| profile_index(profiled, node).is_some_and(|index| disabled.contains(&index));
-    let unguarded: HashSet<ValueId, FxBuildHasher> =
+    let unguarded: Values =
         nodes.iter().filter(|&&n| is_disabled(n)).map(|&n| profiled.operand(n, 0)).collect();
+    let dependent = dependent_values(profiled, &unguarded);
     let mut editor = graph.edit();
     blocks.annotate(profiled, record.blocks(), &mut editor);
     for node in nodes {
         let value = profiled.operand(node, 0);
         let index = profile_index(profiled, node).filter(|_| !unguarded.contains(&value));
         let observation = index.and_then(|index| Observation::at(record, index, profiled.ty(value)));
+        let observation = match observation {
+            Some(observation) if dependent.contains(&value) => observation.without_sizes(profiled.ty(value)),
+            other => other,
+        };
         let Some(observation) = observation else {
             let value = editor.graph().operand(node, 0);
             editor.replace_node(node, &[value]);

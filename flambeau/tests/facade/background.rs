@@ -226,6 +226,37 @@ fn failed_guards_are_reported() {
 }
 
 #[test]
+fn a_guard_that_fails_rarely_stays_and_its_continuation_is_specialized() {
+    let session = builder().compilation(Compilation::Synchronous).build().expect("consistent");
+    let entry = session.compile_source(SOURCE, "test.py").expect("compiles").entry("f").expect("there");
+    for call in 0..400 {
+        let n = if call % 40 == 39 { 3 } else { 2 };
+        entry.call(&[tensor(&[4, 3]), IValue::Int(n)], &[]).expect("runs");
+    }
+    let failed = entry.deoptimizations();
+    let [only] = &failed[..] else { panic!("one kind of failures: {failed:?}") };
+    assert_eq!((only.times, only.replaced_by, only.specialized), (10, None, true));
+}
+
+#[test]
+fn sizes_of_dependent_values_leave_the_plan_with_a_guard() {
+    let source = "
+def f(x, n: int, m: int):
+    a = torch.narrow(x, 0, 0, n)
+    b = torch.narrow(a * 2, 0, 0, a.size(0) - m)
+    return b + 1
+";
+    let session = builder().compilation(Compilation::Synchronous).build().expect("consistent");
+    let entry = session.compile_source(source, "test.py").expect("compiles").entry("f").expect("there");
+    for n in [3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4] {
+        entry.call(&[tensor(&[5, 3]), IValue::Int(n), IValue::Int(1)], &[]).expect("runs");
+    }
+    let failed = entry.deoptimizations();
+    assert!(failed.iter().all(|d| d.plan == 1 && d.replaced_by == Some(2)), "{failed:?}");
+    assert_eq!(entry.plans().len(), 1);
+}
+
+#[test]
 fn forced_failures_keep_results() {
     let session =
         builder().compilation(Compilation::Synchronous).deopt(Deopt::All).build().expect("consistent");
