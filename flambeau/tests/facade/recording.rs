@@ -490,6 +490,13 @@ def cell(x, w, b):
 def chosen(x, i: int):
     return [torch.zeros_like(x), x * 2][i] + 1
 
+def uncast(x, casts: bool):
+    return torch._autocast_to_reduced_precision(x, casts, casts, 2, 1)
+
+def layer_norm_of(grad, input, mean, rstd):
+    one = torch.ones([3], dtype=torch.float64)
+    return torch.native_layer_norm_backward(grad, input, [3], mean, rstd, one, one, [True, True, True])[0]
+
 def layer_norm_backward(grad, input, mean, rstd, weight, bias):
     return torch.native_layer_norm_backward(grad, input, [4], mean, rstd, weight, bias, [True, True, True])
 ";
@@ -545,6 +552,45 @@ fn conversions_to_a_dtype_of_integers_end_gradients() {
                 let result = entry.call(&[IValue::Tensor(x), dtype], &[]).unwrap();
                 assert_eq!(tensor(&result).requires_grad(), requires, "{name}, graphs after {calls} calls");
             }
+        }
+    }
+}
+
+/// A call that casts nothing returns its argument with its history, whatever dtypes it would cast to.
+#[test]
+fn autocast_without_a_cast_keeps_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("uncast").unwrap();
+        let x = leaf(&[2.0, 3.0]);
+        let result = entry.call(&[IValue::Tensor(x.clone()), IValue::Bool(false)], &[]).unwrap();
+        assert!(tensor(&result).requires_grad(), "graphs after {calls} calls");
+    }
+}
+
+/// The gradient of the gradient of layer normalization with a mean and a (negative) scale that are not the input's, as
+/// PyTorch 2.6 computes it.
+#[test]
+fn statistics_of_other_tensors_have_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry =
+            session.compile_source(OPERATORS, "operators.py").unwrap().entry("layer_norm_of").unwrap();
+        let row = |values: &[f64]| Tensor::from_slice(values, &[1, values.len() as i64]).unwrap();
+        let (grad, input) = (row(&[1.0, 2.0, -1.0]), row(&[0.5, 1.0, 3.0]));
+        grad.set_requires_grad(true);
+        input.set_requires_grad(true);
+        let args = [grad.clone(), input.clone(), row(&[0.25]), row(&[-2.0])].map(IValue::Tensor);
+        let result = tensor(&entry.call(&args, &[]).unwrap());
+        let seed = row(&[1.0, 2.0, 4.0]);
+        let found = session.gradients(&[(result.clone(), seed)], &[grad, input], &mut Host::quiet()).unwrap();
+        let found = found.iter().flat_map(|t| values(t.as_ref().unwrap()));
+        let found: Vec<f64> = values(&result).into_iter().chain(found).collect();
+        let third = |values: [f64; 3]| values.map(|v| v / 3.0);
+        let wanted =
+            [third([-4.0, -14.0, -12.0]), third([33.5, 78.5, 270.5]), [418.0 / 9.0, 1268.0 / 9.0, 286.0]];
+        for (found, wanted) in found.iter().zip(wanted.concat()) {
+            assert!((found - wanted).abs() < 1e-9, "{found} instead of {wanted}, graphs after {calls} calls");
         }
     }
 }

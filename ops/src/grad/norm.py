@@ -25,18 +25,20 @@ def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: O
     mean, scale = matrix_statistics(input.reshape([input.numel() // max(width, 1), width]), eps)
     return torch.native_layer_norm_backward(grad, input, shape, mean, scale, weight, bias, [True, True, True])
 
-def held(x: Tensor) -> Tensor:
+def without_gradient(x: Tensor) -> Tensor:
     # The same value, with a gradient of zero.
     whole = x.trunc()
     return whole + (x - whole).detach()
 
-def near(input: Tensor, dims: List[int], mean: Tensor, scale: Tensor) -> Tuple[Tensor, Tensor]:
-    # As `scale_of` with the values of a given mean and inverse standard deviation, and the derivatives of the input's.
+def with_statistics(input: Tensor, dims: List[int], mean: Tensor, scale: Tensor) -> Tuple[Tensor, Tensor]:
+    # As `scale_of` with the values of a given mean and inverse standard deviation, and the derivatives of the input's. The
+    # derivative of the variance is that of squared differences to the given mean.
     own = input.mean(dims, True)
     centred = input - own
-    var = (centred * centred).mean(dims, True)
-    scale = held(scale)
-    return centred + (own.detach() - held(mean)), (var + (1.0 / (scale * scale) - var.detach())).rsqrt()
+    shift = own.detach() - without_gradient(mean)
+    var = (centred * centred).mean(dims, True) + 2.0 * shift * (own - own.detach())
+    scale = without_gradient(scale)
+    return centred + shift, scale * ((var - var.detach()) * (scale * scale) + 1.0).rsqrt()
 
 def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], mean: Tensor, scale: Tensor, weight: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
     dims: List[int] = []
@@ -50,7 +52,7 @@ def layer_norm_backward_body(grad: Tensor, input: Tensor, shape: List[int], mean
         if is_row:
             rest.append(i)
     grad = in_f32(grad)
-    centred, scale = near(in_f32(input), dims, in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
+    centred, scale = with_statistics(in_f32(input), dims, in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
     unit = centred * scale
     back = grad
     if weight is not None:
@@ -85,7 +87,7 @@ def group_norm_backward_body(grad: Tensor, input: Tensor, mean: Tensor, scale: T
     sizes = [n, groups, -1]
     planes = [n, c, plane]
     grad = in_f32(grad).reshape(planes)
-    centred, scale = near(in_f32(input).reshape(sizes), [-1], in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
+    centred, scale = with_statistics(in_f32(input).reshape(sizes), [-1], in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
     unit = (centred * scale).reshape(planes)
     back = grad
     if weight is not None:

@@ -335,9 +335,9 @@ impl<'a> Propagation<'a> {
         }
     }
 
-    /// Returns the arguments that state the dtype of a node's results, if their types do not have it: `dtype`, or
-    /// one for each kind of device, as `cpu_dtype`.
-    fn stated_dtypes(&self, node: NodeId) -> impl Iterator<Item = ValueId> {
+    /// Returns the arguments that state the dtype of a node's results, if their types do not have it, and whether they state
+    /// it in every call: `dtype` does. One for each kind of device, as `cpu_dtype`, does so where the call casts.
+    fn stated_dtypes(&self, node: NodeId) -> impl Iterator<Item = (bool, ValueId)> {
         let graph = self.graph;
         let is_known = |v: ValueId| match graph.ty(v).kind() {
             TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
@@ -347,13 +347,13 @@ impl<'a> Propagation<'a> {
         let args = row.map_or(&[][..], |row| &graph.registry().schema(row).args);
         let stating =
             args.iter().zip(graph.operands(node)).filter(|(arg, _)| arg.name.as_str().ends_with("dtype"));
-        stating.map(|(_, value)| value)
+        stating.map(|(arg, value)| (arg.name.as_str() == "dtype", value))
     }
 
     /// Whether an argument that is known only at run time states the dtype of a node's result, which may be an integer: then
     /// the result has no gradient.
     fn has_dynamic_dtype(&self, node: NodeId) -> bool {
-        self.stated_dtypes(node).any(|v| self.may_be_integral_dtype(v))
+        self.stated_dtypes(node).any(|(_, v)| self.may_be_integral_dtype(v))
     }
 
     /// Whether a value may be the number of an integer dtype. The dtype of another tensor is not: it is read for the sake of
@@ -393,13 +393,13 @@ impl<'a> Propagation<'a> {
         false
     }
 
-    /// Whether the results of a node are integers or bools by the dtype that an argument states.
+    /// Whether the results of a node are integers or bools in every call, by the dtype that an argument states.
     fn has_integral_dtype(&self, node: NodeId) -> bool {
         let number = |v: ValueId| self.graph.constant(v).and_then(|n| n.as_int());
         let is_integral =
             |v| number(v).and_then(DType::from_scalar_type).is_some_and(|dtype| dtype.is_integral(true));
         let mut stated = self.stated_dtypes(node).peekable();
-        stated.peek().is_some() && stated.all(is_integral)
+        stated.peek().is_some() && stated.all(|(always, v)| always && is_integral(v))
     }
 
     /// Activates a tuple that holds a returned dictionary.
