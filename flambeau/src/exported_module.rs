@@ -177,8 +177,8 @@ impl ExportedProgram {
         }
         let result = pack(&mut edit, parts.spec.output(), &mut results.into_iter())?;
         let reads = state.reads;
-        (0..outputs.len()).for_each(|_| edit.remove_block_output(root, 0));
-        old.iter().for_each(|_| edit.remove_block_input(root, 1));
+        edit.retain_block_outputs(root, |i| i >= outputs.len());
+        edit.retain_block_inputs(root, |i| i == 0 || i > old.len());
         edit.add_output(result);
         let returns = vec![Argument::new(Symbol::EMPTY, graph.ty(result))];
         let name = Symbol::new(&format!("{CLASS}.forward"));

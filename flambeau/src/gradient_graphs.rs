@@ -354,10 +354,9 @@ impl GradientPlan {
             Err(reason) => return Ok(Err(reason)),
         };
         let wrt = wrt(&graph);
-        for i in (results..results + wrt.len()).rev() {
-            let root = graph.root();
-            graph.edit().remove_block_output(root, i);
-        }
+        let root = graph.root();
+        let added = results..results + wrt.len();
+        graph.edit().retain_block_outputs(root, |i| !added.contains(&i));
         if let Some(node) = unknown_attribute(&graph) {
             let what = "an attribute of an object that is not a part of the first argument";
             return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
@@ -580,7 +579,7 @@ fn whole(
         let what = "its backward graph cannot be inlined";
         return Err(NotDifferentiable::at(forward, forward.ret(root), what));
     };
-    (0..all).rev().for_each(|i| editor.remove_block_output(root, i));
+    editor.retain_block_outputs(root, |i| i >= all);
     for value in found {
         // Gradients must not share memory with each other.
         let g = editor.graph();

@@ -35,7 +35,7 @@ impl Body {
         let unused: Vec<usize> = unused.map(|(i, _)| i).collect();
         let root = graph.root();
         let mut edit = self.graph.edit();
-        unused.iter().rev().for_each(|&i| edit.remove_block_input(root, i));
+        edit.retain_block_inputs(root, |i| unused.binary_search(&i).is_err());
         self.given.retain(|(i, _)| unused.binary_search(i).is_err());
         self.given.iter_mut().for_each(|(i, _)| *i -= unused.partition_point(|u| u < i));
         unused

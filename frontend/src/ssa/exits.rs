@@ -67,9 +67,7 @@ pub(super) fn return_at_the_end(graph: &mut Graph, control: &Control) {
     for &last in &control.returns {
         let (root, values) = (graph.root(), graph.operands(last).collect::<Vec<ValueId>>());
         let mut e = graph.edit();
-        for i in (0..e.graph().operand_count(e.graph().ret(root))).rev() {
-            e.remove_block_output(root, i);
-        }
+        e.retain_block_outputs(root, |_| false);
         for value in values {
             e.add_block_output(root, value);
         }
@@ -340,10 +338,7 @@ impl State<'_> {
             }
         };
         let mut e = self.graph.edit();
-        let end = e.graph().ret(block);
-        for i in (0..e.graph().operand_count(end)).rev() {
-            e.remove_block_output(block, i);
-        }
+        e.retain_block_outputs(block, |_| false);
         for value in values {
             e.add_block_output(block, value);
         }
@@ -402,9 +397,7 @@ fn merge_with_next(g: &mut Graph, first: NodeId) -> bool {
         let outputs: Vec<ValueId> = g.block_outputs(from).collect();
         let end = g.ret(into);
         let mut e = g.edit();
-        for j in (0..outputs.len()).rev() {
-            e.remove_block_output(from, j);
-        }
+        e.retain_block_outputs(from, |_| false);
         e.splice_before(from, end);
         for value in outputs {
             e.add_block_output(into, value);

@@ -62,9 +62,7 @@ pub(super) fn to_nodes(g: &mut Graph) {
             let result = e.graph().result(with, i);
             e.replace_all_uses(result, value);
         }
-        for i in (0..outputs.len()).rev() {
-            e.remove_block_output(body, i);
-        }
+        e.retain_block_outputs(body, |_| false);
         e.splice_before(body, with);
         e.splice_before(after, with);
         e.erase(with);

@@ -65,6 +65,19 @@ impl SlabLists {
         list.with_len(len - 1)
     }
 
+    /// Removes the items whose index `keep` rejects and returns the new list; the old run is invalid.
+    pub(crate) fn retain(&mut self, list: Run, keep: &[bool]) -> Run {
+        let kept: Vec<u32> =
+            self.items(&list).iter().zip(keep).filter(|(_, keep)| **keep).map(|(i, _)| *i).collect();
+        if let [] | [_] = kept[..] {
+            self.release(list);
+            return kept.first().map_or(Run::EMPTY, |&item| Run::of_one(item));
+        }
+        let run = list.with_len(kept.len() as u32);
+        self.0.slice_mut(run).copy_from_slice(&kept);
+        run
+    }
+
     /// Reorders the items: item `i` becomes the old item `order[i]`. `order` is a permutation.
     pub(crate) fn permute(&mut self, list: Run, order: &[u32]) {
         if list.len() > 1 {

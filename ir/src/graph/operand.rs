@@ -130,6 +130,28 @@ impl Graph {
         old
     }
 
+    /// Removes the operands whose index `keep` rejects. Takes a time linear in their number.
+    pub(super) fn raw_retain_operands(&mut self, node: u32, keep: &[bool]) {
+        let run = self.nodes.at(node).operands;
+        let mut kept = 0;
+        for i in 0..run.len() {
+            match keep[i as usize] {
+                true if kept == i => kept += 1,
+                true => {
+                    self.move_use(run.start() + i, run.start() + kept);
+                    kept += 1;
+                }
+                false => self.unlink_use(run.start() + i),
+            }
+        }
+        if kept == 0 && run.len() > 0 {
+            self.operands.release(run);
+            self.nodes.at_mut(node).operands = Run::EMPTY;
+        } else {
+            self.nodes.at_mut(node).operands = run.with_len(kept);
+        }
+    }
+
     /// Moves a linked operand row to another index of the pool. Its position in the use list does not change.
     fn move_use(&mut self, from: u32, to: u32) {
         let row = *self.operands.at(from);

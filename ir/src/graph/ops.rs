@@ -50,6 +50,14 @@ impl Graph {
         self.raw_remove_result(self.node_slot(node), index as u32);
     }
 
+    pub(crate) fn raw_keep_results(&mut self, node: NodeId, keep: &[bool]) {
+        self.raw_retain_results(self.node_slot(node), keep);
+    }
+
+    pub(crate) fn raw_keep_operands(&mut self, node: NodeId, keep: &[bool]) {
+        self.raw_retain_operands(self.node_slot(node), keep);
+    }
+
     pub(crate) fn raw_order_results(&mut self, node: NodeId, order: &[u32]) {
         self.raw_permute_results(self.node_slot(node), order);
     }

@@ -62,6 +62,17 @@ impl Graph {
         self.raw_renumber_results(node, index);
     }
 
+    /// Removes the results whose index `keep` rejects, which must have no uses. Takes a time linear in their number.
+    pub(super) fn raw_retain_results(&mut self, node: u32, keep: &[bool]) {
+        let run = self.nodes.at(node).results;
+        for i in (0..run.len()).filter(|&i| !keep[i as usize]) {
+            self.raw_drop_value(self.links.items(&run)[i as usize]);
+        }
+        let run = self.links.retain(run, keep);
+        self.nodes.at_mut(node).results = run;
+        self.raw_renumber_results(node, 0);
+    }
+
     fn raw_renumber_results(&mut self, node: u32, from: u32) {
         let run = self.nodes.at(node).results;
         for i in from..run.len() {

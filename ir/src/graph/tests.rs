@@ -257,3 +257,39 @@ fn side_tables_refuse_foreign_entities() {
     tracked.set(again, 2);
     assert_eq!((tracked.get(v), tracked.get(again)), (0, 2));
 }
+
+#[test]
+fn retained_inputs_and_outputs_are_those_that_single_removals_leave() {
+    let of = |keep: &[bool], at_once: bool| {
+        let mut graph = Graph::new(Registry::empty());
+        let root = graph.root();
+        let mut editor = graph.edit();
+        let inputs: Vec<ValueId> = keep.iter().map(|_| editor.add_input(Type::INT)).collect();
+        for (i, input) in inputs.iter().enumerate() {
+            editor.set_name(*input, format!("i{i}").as_str());
+            // Every second input has a second use; a removed one is returned nowhere.
+            (0..=i % 2).for_each(|_| editor.add_output(*input));
+        }
+        let outputs: Vec<bool> = keep.iter().enumerate().flat_map(|(i, k)| vec![*k; 1 + i % 2]).collect();
+        if at_once {
+            editor.retain_block_outputs(root, |i| outputs[i]);
+            editor.retain_block_inputs(root, |i| keep[i]);
+        } else {
+            (0..outputs.len())
+                .rev()
+                .filter(|i| !outputs[*i])
+                .for_each(|i| editor.remove_block_output(root, i));
+            (0..keep.len()).rev().filter(|i| !keep[*i]).for_each(|i| editor.remove_block_input(root, i));
+        }
+        graph.check_use_lists().expect("use lists mirror operands");
+        assert!(graph.inputs().enumerate().all(|(i, v)| graph.result_index(v) == i));
+        graph.to_string()
+    };
+    let mut random = Random(7);
+    for n in 0..20 {
+        for _ in 0..8 {
+            let keep: Vec<bool> = (0..n).map(|_| random.below(2) == 0).collect();
+            assert_eq!(of(&keep, true), of(&keep, false), "{keep:?}");
+        }
+    }
+}

@@ -105,10 +105,7 @@ pub fn differentiate(
     exports::erase_unused_backward(&mut editor, border, &counterparts);
     exports::lift_numbers(&mut editor, &mut border, &counterparts, &seeds);
     Exports::new(&mut editor, border, &counterparts, ops).run()?;
-    let all = editor.graph().outputs().len();
-    for i in (results.len()..all).rev() {
-        editor.remove_block_output(root, i);
-    }
+    editor.retain_block_outputs(root, |i| i < results.len());
     let flags: Vec<ValueId> = conditions.iter().flatten().copied().collect();
     let split = Split::of(&joint, border, &seeds, &gradients);
     Ok(Gradient {
@@ -250,13 +247,9 @@ impl Split {
         let mut editor = graph.edit();
         flags.iter().chain(wrt).chain(&self.captures).for_each(|v| editor.add_output(*v));
         self.border.backward(joint).into_iter().rev().for_each(|node| erase_if_unused(&mut editor, node));
-        let inputs = editor.graph().inputs().len();
-        for i in (0..inputs).rev() {
-            let input = editor.graph().inputs().nth(i).filter(|v| self.seeds.contains(v));
-            if input.is_some() {
-                editor.remove_block_input(root, i);
-            }
-        }
+        // The seeds are the last inputs.
+        let own = joint.inputs().len() - self.seeds.len();
+        editor.retain_block_inputs(root, |i| i < own);
         graph
     }
 
@@ -266,10 +259,7 @@ impl Split {
         let root = graph.root();
         let backward: HashSet<NodeId, FxBuildHasher> = self.border.backward(joint).into_iter().collect();
         let mut editor = graph.edit();
-        let outputs = editor.graph().outputs().len();
-        for i in (0..outputs).rev() {
-            editor.remove_block_output(root, i);
-        }
+        editor.retain_block_outputs(root, |_| false);
         editor.at(At::end(root));
         for gradient in gradients {
             let output = gradient.unwrap_or_else(|| editor.constant(IValue::None));
@@ -284,10 +274,8 @@ impl Split {
         for node in nodes.into_iter().rev().filter(|n| !backward.contains(n)) {
             erase_if_unused(&mut editor, node);
         }
-        let inputs = joint.inputs().len() - self.seeds.len();
-        for i in (0..inputs).rev() {
-            editor.remove_block_input(root, i);
-        }
+        let own = joint.inputs().len() - self.seeds.len();
+        editor.retain_block_inputs(root, |i| i >= own);
         graph
     }
 }

@@ -28,14 +28,15 @@ impl Gradient {
             }
         }
         editor.at(At::start(root));
-        let mut constants = Vec::new();
+        // For each capture, whether it differs between calls.
+        let mut keep = vec![true; self.captures];
         for (i, value) in results[first..].iter().enumerate() {
             let input = inputs[self.outputs.len() + i];
             match constant(&self.forward, shapes.fact(*value), *value) {
                 Some(known) => {
                     let constant = known.insert(&mut editor);
                     editor.replace_all_uses(input, constant);
-                    constants.push(i);
+                    keep[i] = false;
                 }
                 None if editor.graph().ty(input).is_tensor() => {
                     editor.set_type(input, tensor_type(shapes.fact(*value)));
@@ -43,13 +44,11 @@ impl Gradient {
                 None => {}
             }
         }
-        for i in constants.iter().rev() {
-            editor.remove_block_input(root, self.outputs.len() + i);
-        }
+        let seeds = self.outputs.len();
+        editor.retain_block_inputs(root, |i| i < seeds || keep[i - seeds]);
         let root = self.forward.root();
-        let mut editor = self.forward.edit();
-        constants.iter().rev().for_each(|i| editor.remove_block_output(root, first + i));
-        self.captures -= constants.len();
+        self.forward.edit().retain_block_outputs(root, |i| i < first || keep[i - first]);
+        self.captures = keep.iter().filter(|keep| **keep).count();
         self
     }
 }

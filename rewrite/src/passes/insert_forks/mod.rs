@@ -191,10 +191,8 @@ fn with_one_output(body: Body) -> Graph {
     if outputs.len() != 1 {
         let mut editor = graph.edit();
         let all = editor.tuple(&outputs);
-        while editor.graph().outputs().len() > 0 {
-            let root = editor.graph().root();
-            editor.remove_block_output(root, 0);
-        }
+        let root = editor.graph().root();
+        editor.retain_block_outputs(root, |_| false);
         editor.add_output(all);
     }
     graph
