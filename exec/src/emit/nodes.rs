@@ -1,7 +1,7 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
 use super::moves::Move;
-use super::{Emit, Loc, kind_of};
+use super::{Emit, Loc, Operand, kind_of};
 use crate::bailout::Bailout;
 use crate::bytecode::{Forked, Instr, Opcode, SiteOp};
 use crate::counter::NodeCounter;
@@ -387,12 +387,26 @@ impl Emit<'_> {
                 self.push(node, op, list.0, at, word);
             }
             None => {
-                let value = self.peek(args[2]);
+                let (value, moved) = self.stored(node, 2);
                 self.push(node, Opcode::ListSetV, list.0, at, value.0);
+                self.end_operands(node, 2..3, moved);
+                self.end_operands(node, 0..2, false);
+                return true;
             }
         }
         self.end_operands(node, 0..args.len(), false);
         true
+    }
+
+    /// Returns where an operand is that a container keeps, and whether it is moved there: a value that dies at the node,
+    /// and is no other operand of it, need not be counted.
+    fn stored(&mut self, node: NodeId, index: usize) -> (Operand, bool) {
+        let value = self.graph.operand(node, index);
+        let occurs_once = self.graph.operands(node).filter(|other| *other == value).count() == 1;
+        match self.own_register(value) {
+            Some(r) if occurs_once && self.live.is_last_use(node, index) => (Operand::take(r), true),
+            _ => (self.peek(value), false),
+        }
     }
 
     fn list_append(&mut self, node: NodeId, list: ValueId, value: ValueId) -> bool {
@@ -413,8 +427,11 @@ impl Emit<'_> {
                 self.push(node, op, to.0, word, 0);
             }
             None => {
-                let operand = self.peek(value);
+                let (operand, moved) = self.stored(node, 1);
                 self.push(node, Opcode::AppendV, to.0, operand.0, 0);
+                self.end_operands(node, 1..2, moved);
+                self.end_operands(node, 0..1, false);
+                return true;
             }
         }
         self.end_operands(node, 0..2, false);
@@ -480,12 +497,12 @@ impl Emit<'_> {
     }
 
     fn set_slot(&mut self, node: NodeId) -> bool {
-        let (object, value) = (self.graph.operand(node, 0), self.graph.operand(node, 1));
         let Some(slot) = self.slot_of(node) else { return false };
-        let to = self.peek(object);
-        let from = self.peek(value);
+        let to = self.peek(self.graph.operand(node, 0));
+        let (from, moved) = self.stored(node, 1);
         self.push(node, Opcode::SetSlot, to.0, slot, from.0);
-        self.end_operands(node, 0..2, false);
+        self.end_operands(node, 1..2, moved);
+        self.end_operands(node, 0..1, false);
         true
     }
 }
