@@ -276,6 +276,8 @@ def _flat_data(data: Any) -> tuple[list[Any], list[int]]:
 
 def tensor(data: Any, dtype: _dtypes.dtype | None = None, requires_grad: bool = False) -> Tensor:
     """Makes a tensor with a copy of numbers, nested lists of numbers, or another tensor."""
+    if dtype is not None and not isinstance(dtype, _dtypes.dtype):
+        raise TypeError(f"expected a dtype such as flambeau.float32, not {dtype!r}")
     if isinstance(data, Tensor) or hasattr(data, "__dlpack__"):
         made: Tensor = _native.from_dlpack(data).clone()
     else:
