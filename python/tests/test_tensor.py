@@ -165,6 +165,6 @@ def test_dlpack_shares_memory_between_tensors():
         tensor([1.0], requires_grad=True).__dlpack__()
 
 
-def test_a_dtype_is_no_text() -> None:
+def test_a_dtype_is_not_a_text():
     with pytest.raises(TypeError, match="expected a dtype such as flambeau.float32, not 'float64'"):
         flambeau.tensor([1.0], dtype="float64")  # type: ignore[arg-type]
