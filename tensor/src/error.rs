@@ -171,7 +171,7 @@ pub enum TensorError {
         available: usize,
     },
     /// The memory limit, or the system's memory, is exhausted.
-    #[error("out of memory: {requested} bytes requested, limit {limit} bytes")]
+    #[error("out of memory: {requested} bytes requested, {}", memory_bound(*.limit))]
     OutOfMemory {
         /// Requested bytes.
         requested: usize,
@@ -187,6 +187,11 @@ pub enum TensorError {
     /// A feature that is not implemented.
     #[error("unsupported: {0}")]
     Unsupported(String),
+}
+
+/// Returns the bound that a request of memory exceeded, for its error.
+fn memory_bound(limit: usize) -> String {
+    if limit == usize::MAX { "which the system refused".to_owned() } else { format!("limit {limit} bytes") }
 }
 
 impl TensorError {
