@@ -1,5 +1,5 @@
-//! `flambeau bench-ir`: times the steps of the compiler on a program: reading, printing, verifying and copying the
-//! graph, every analysis, every registered pass.
+//! `flambeau bench-ir`: times the steps of the compiler on a program: reading, printing, verifying, copying and
+//! differentiating the graph, every analysis, every registered pass.
 
 use crate::output;
 use crate::program::{ProgramArgs, pipeline};
@@ -61,7 +61,14 @@ fn steps(
     let (copy, _) = fastest(n, || (), |()| Ok(Graph::clone(&graph)))?;
     let (alias, _) = fastest(n, || (), |()| Ok(AliasDb::new(&graph)))?;
     let times = [("parse", read), ("print", print), ("verify", check), ("clone", copy), ("alias", alias)];
-    let times = times.map(|(name, ns)| (name.to_owned(), ns)).to_vec();
+    let mut times = times.map(|(name, ns)| (name.to_owned(), ns)).to_vec();
+    let tensors = graph.inputs().enumerate().filter(|(_, v)| graph.ty(*v).is_tensor());
+    let tensors: Vec<usize> = tensors.map(|(index, _)| index).collect();
+    // Some programs cannot be differentiated as a whole.
+    if !tensors.is_empty() && session.differentiate(&graph, &tensors).is_ok() {
+        let (ns, _) = fastest(n, || (), |()| Ok(session.differentiate(&graph, &tensors)?))?;
+        times.push(("differentiate".to_owned(), ns));
+    }
     Ok((times, graph, program.unit().clone()))
 }
 
