@@ -6,6 +6,8 @@ use crate::error::Error;
 use crate::gradient_memory::{Outside, attribute, path_of};
 use crate::gradients::Library;
 use crate::session::Session;
+use flambeau_analysis::shape::Fact;
+use flambeau_analysis::{AliasDb, Shapes};
 use flambeau_exec::tape::{ReadsHistory, RecordingQuery};
 use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::{
@@ -293,12 +295,26 @@ impl Session {
     }
 }
 
-/// Checks that no operator overwrites its operand by a constant with a history, such as `a.ge_(b)`: PyTorch's result requires
-/// gradients, which are zero, and that of the functional variant does not.
+/// Checks that no operator overwrites its operand by a constant with a history, as `a.ge_(b)` does: PyTorch's result requires
+/// gradients, which are zero, and that of the functional variant does not. Also checks that none leaves the history of an
+/// operand as it was, as `a.logical_not_()` does, unless elements of the operand's dtype have no gradients.
 fn check_overwrites(graph: &Graph, library: &Library) -> Result<(), String> {
     let overwrites = |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.overwrites(row));
-    match graph.nodes_deep().find(overwrites) {
-        Some(node) => Err(NotDifferentiable::at(graph, node, "records a history of its own").to_string()),
+    if let Some(node) = graph.nodes_deep().find(overwrites) {
+        return Err(NotDifferentiable::at(graph, node, "records a history of its own").to_string());
+    }
+    let keeps_history = |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.keeps_history(row));
+    let mut keeping = graph.nodes_deep().filter(keeps_history).peekable();
+    if keeping.peek().is_none() {
+        return Ok(());
+    }
+    let shapes = Shapes::new(graph, &AliasDb::new(graph));
+    let has_gradient = |node: &NodeId| match shapes.fact(graph.operand(*node, 0)) {
+        Fact::Tensor(fact) => fact.dtype.is_none_or(|dtype| !dtype.is_integral(true)),
+        _ => true,
+    };
+    match keeping.find(has_gradient) {
+        Some(node) => Err(NotDifferentiable::at(graph, node, "keeps the history of its operand").to_string()),
         None => Ok(()),
     }
 }

@@ -111,6 +111,11 @@ impl Library {
         self.table.overwrites(self.registry(), op)
     }
 
+    /// Whether an in-place operator changes its operand without a history of its own.
+    pub(crate) fn keeps_history(&self, op: OpId) -> bool {
+        self.table.keeps_history(self.registry(), op)
+    }
+
     fn known(&self, op: OpId) -> Option<Arc<Known>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(op).or_insert_with(|| self.look_up(op).map(Arc::new)).clone()

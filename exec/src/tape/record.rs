@@ -294,9 +294,10 @@ fn call_unrecorded(
     let views = Views { recorded_by: None, origin: ViewOrigin::Unrecorded, schema };
     let results = rets.iter().enumerate().filter(|(i, _)| !views.is_taken(*i, derivative.is_some()));
     for (_, result) in results {
-        for result in tensors_of(result) {
-            if let Some(source) = views.source(&read, &result, derivative.is_some()) {
-                history::set_view(&result, &source, NewView { origin: views.origin, ..NewView::default() });
+        let results = tensors_of(result);
+        for (i, result) in results.iter().enumerate() {
+            if let Some(source) = views.source(&read, &results, i, derivative.is_some()) {
+                history::set_view(result, &source, NewView { origin: views.origin, ..NewView::default() });
             }
         }
     }
@@ -319,14 +320,16 @@ impl Views<'_> {
     }
 
     /// Returns the operand that a result is a view of; `None` if the result is an operand, or no view whose gradient follows
-    /// from that of an operand.
-    fn source(&self, read: &[Tensor], result: &Tensor, has_derivative: bool) -> Option<Tensor> {
+    /// from that of an operand. Of the results of an operator on a list, `results[i]` is a view of element `i` rather than
+    /// of another one that shares its memory.
+    fn source(&self, read: &[Tensor], results: &[Tensor], i: usize, has_derivative: bool) -> Option<Tensor> {
+        let result = &results[i];
         if read.iter().any(|t| t.ptr_eq(result)) {
             return None;
         }
-        let source = read.iter().find(|t| t.shares_storage(result))?;
-        let is_view =
-            !has_derivative || region::reads_as(source.dtype(), result.dtype()) && result.numel() > 0;
+        let own = read.get(i).filter(|_| read.len() == results.len());
+        let source = own.into_iter().chain(read).find(|t| t.shares_storage(result))?;
+        let is_view = !has_derivative || region::reads_as(source.dtype(), result.dtype());
         is_view.then(|| source.clone())
     }
 
@@ -489,21 +492,22 @@ fn record_results(
         if views.is_taken(i, known) {
             continue;
         }
-        for (position, result) in tensors_of(result).into_iter().enumerate() {
+        let results = tensors_of(result);
+        for (position, result) in results.iter().enumerate() {
             let output = outputs.len();
-            outputs.push(Geometry::of(&result));
-            if read.iter().any(|t| t.ptr_eq(&result)) {
+            outputs.push(Geometry::of(result));
+            if read.iter().any(|t| t.ptr_eq(result)) {
                 continue;
             }
-            if let Some(source) = views.source(&read, &result, known) {
+            if let Some(source) = views.source(&read, &results, position, known) {
                 let record = views.record();
                 let positions = match record {
                     Some(ViewRecord::Memory) => None,
                     _ => positions(&source, &before.args, (i, position), again)?,
                 };
-                history::set_view(&result, &source, views.new_view(record, output, positions));
+                history::set_view(result, &source, views.new_view(record, output, positions));
             } else if !constant[i] {
-                fresh.push((result, output));
+                fresh.push((result.clone(), output));
             }
         }
     }

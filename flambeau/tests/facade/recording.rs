@@ -479,6 +479,16 @@ def combined(x):
     y = torch.ones([2], dtype=torch.float64)
     return y.logical_or_(x)
 
+def negated(x):
+    y = x * 2
+    y.logical_not_()
+    m = x > 0
+    m.logical_not_()
+    return y, m
+
+def lifted(x):
+    return torch.atleast_3d([x, x.detach()])
+
 def lstm_workspace(gates, cell):
     return torch._thnn_fused_lstm_cell(gates, gates, cell)[2] * gates
 
@@ -565,6 +575,40 @@ fn autocast_without_a_cast_keeps_gradients() {
         let x = leaf(&[2.0, 3.0]);
         let result = entry.call(&[IValue::Tensor(x.clone()), IValue::Bool(false)], &[]).unwrap();
         assert!(tensor(&result).requires_grad(), "graphs after {calls} calls");
+    }
+}
+
+/// A logical operator in place leaves the history of its operand, as in PyTorch.
+#[test]
+fn logical_operators_in_place_keep_histories() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("negated").unwrap();
+        let x = leaf(&[2.0, 0.0]);
+        let results = entry.call(&[IValue::Tensor(x.clone())], &[]).unwrap();
+        let IValue::Tuple(results) = &results else { panic!("two results") };
+        let result = tensor(&results.items()[0]);
+        assert_eq!(values(&result), [0.0, 1.0]);
+        let seed = Tensor::from_slice(&[1.0, 1.0], &[2]).unwrap();
+        let found = session.gradients(&[(result, seed)], &[x], &mut Host::quiet()).unwrap();
+        assert_eq!(values(found[0].as_ref().unwrap()), [2.0, 2.0], "graphs after {calls} calls");
+    }
+}
+
+/// Each tensor of a list has a history of its own, also if it has no elements.
+#[test]
+fn empty_tensors_of_lists_are_recorded_one_by_one() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("lifted").unwrap();
+        for size in [0, 2] {
+            let x = Tensor::full(&[size], 0.5.into(), DType::F32).unwrap();
+            x.set_requires_grad(true);
+            let results = entry.call(&[IValue::Tensor(x)], &[]).unwrap();
+            let results: Vec<IValue> = results.as_list().unwrap().read().iter().collect();
+            let requires: Vec<bool> = results.iter().map(|t| tensor(t).requires_grad()).collect();
+            assert_eq!(requires, [true, false], "size {size}, graphs after {calls} calls");
+        }
     }
 }
 

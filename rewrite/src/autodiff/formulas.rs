@@ -300,6 +300,12 @@ impl GradientTable {
         registry.functional_variant(op).is_some_and(is_constant) && !is_constant(op)
     }
 
+    /// Whether an in-place operator changes its operand without a history of its own, so that the operand keeps the one it had.
+    pub fn keeps_history(&self, registry: &Registry, op: OpId) -> bool {
+        let is_constant = |op: OpId| matches!(self.of(registry, op), Some(GradientEntry::Constant));
+        registry.functional_variant(op).is_some_and(is_constant) && is_constant(op)
+    }
+
     /// Returns the entry of an operator, restricted to arguments the operator has. `out` variants have no entry.
     pub fn of(&self, registry: &Registry, op: OpId) -> Option<GradientEntry> {
         let schema = registry.schema(op);
