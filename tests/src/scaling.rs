@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 pub enum Form {
     /// A chain of pointwise operators, many of which also use one value defined at the beginning.
     Straight,
+    /// A chain of products with the same view of an input, made anew for each.
+    Viewing,
     /// Nested branches and loops with some nodes at every level.
     Nested,
     /// Tensors that are written in sequence: `a[i + 1].add_(a[i])`.
@@ -25,14 +27,15 @@ pub enum Form {
 
 impl Form {
     /// All forms.
-    pub const ALL: [Form; 5] =
-        [Form::Straight, Form::Nested, Form::Mutating, Form::Constants, Form::Carrying];
+    pub const ALL: [Form; 6] =
+        [Form::Straight, Form::Viewing, Form::Nested, Form::Mutating, Form::Constants, Form::Carrying];
 
     /// Creates a graph of about `nodes` nodes.
     pub fn graph(self, registry: &Arc<Registry>, nodes: usize) -> Graph {
         let mut maker = Maker::new(registry);
         match self {
             Form::Straight => maker.straight(nodes),
+            Form::Viewing => maker.viewing(nodes),
             Form::Nested => maker.nested(nodes),
             Form::Mutating => maker.mutating(nodes),
             Form::Constants => maker.constants(nodes),
@@ -91,6 +94,15 @@ impl Maker {
                 _ => self.tensor("aten::t", &[a]),
             };
             (a, b) = (next, a);
+        }
+        self.graph.edit().add_output(a);
+    }
+
+    fn viewing(&mut self, nodes: usize) {
+        let mut a = self.tensor("aten::tanh", &[self.x]);
+        for _ in 0..nodes / 2 {
+            let view = self.tensor("aten::t", &[self.x]);
+            a = self.tensor("aten::mul.Tensor", &[a, view]);
         }
         self.graph.edit().add_output(a);
     }

@@ -578,6 +578,42 @@ fn autocast_without_a_cast_keeps_gradients() {
     }
 }
 
+/// An operator whose operands depend on an argument in some runs only, each on another condition.
+#[test]
+fn conditions_of_several_operands_are_computed_in_order() {
+    let text = "graph(%x : Tensor, %y : Tensor, %n : int):
+  %true : bool = prim::Constant[value=1]()
+  %a : Tensor, %b : Tensor = prim::Loop(%n, %true, %x, %y)
+    block0(%i : int, %a.1 : Tensor, %b.1 : Tensor):
+      -> (%true, %b.1, %a.1)
+  %z : Tensor = prim::Loop(%n, %true, %a)
+    block0(%j : int, %c : Tensor):
+      %d : Tensor = aten::addmm(%a, %c, %b, %n, %n)
+      -> (%true, %d)
+  return (%z)
+";
+    let y = Tensor::full(&[2, 2], 2.into(), DType::F32).unwrap();
+    let mut found: Vec<Vec<(bool, Vec<f32>)>> = Vec::new();
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.parse_ir(text).unwrap().entry("forward").unwrap();
+        let run = |n: i64| {
+            let x = Tensor::full(&[2, 2], 0.5.into(), DType::F32).unwrap();
+            x.set_requires_grad(true);
+            let args = [IValue::Tensor(x.clone()), IValue::Tensor(y.clone()), IValue::Int(n)];
+            let result = tensor(&entry.call(&args, &[]).unwrap());
+            let seed = Tensor::full(&[2, 2], 1.into(), DType::F32).unwrap();
+            let gradients = session.gradients(&[(result.clone(), seed)], &[x], &mut Host::quiet());
+            let gradient = gradients.ok().and_then(|found| found[0].clone());
+            (result.requires_grad(), gradient.map_or(Vec::new(), |g| g.to_vec::<f32>().unwrap()))
+        };
+        found.push((0..3).map(run).collect());
+        assert!(entry.gradient_refusals().is_empty(), "{:?}", entry.gradient_refusals());
+    }
+    assert_eq!(found[0], found[1]);
+    assert!(found[0].iter().all(|(requires, gradient)| *requires && gradient.len() == 4));
+}
+
 /// A logical operator in place leaves the history of its operand, as in PyTorch.
 #[test]
 fn logical_operators_in_place_keep_histories() {

@@ -123,18 +123,20 @@ impl<'e, 'g> Certainty<'e, 'g> {
     /// The condition of an operator's result: one of its active operands depends on a given value.
     fn of_operands(&mut self, node: NodeId, depth: usize) -> Result<ValueId, NotDifferentiable> {
         let operands: Vec<ValueId> = self.activity.history_operands(self.editor.graph(), node).collect();
-        let mut found: Option<ValueId> = None;
+        let mut conditions: Vec<ValueId> = Vec::with_capacity(operands.len());
         for operand in operands {
             let condition = self.of(operand, depth + 1)?;
-            found = Some(match found {
-                Some(other) => {
-                    self.editor.at(At::after(node));
-                    self.either(other, condition)?
-                }
-                None => condition,
-            });
+            if !conditions.contains(&condition) {
+                conditions.push(condition);
+            }
         }
-        found.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "reads no active value"))
+        // Each disjunction is inserted behind the one that it reads.
+        self.editor.at(At::after(node));
+        let mut conditions = conditions.into_iter();
+        let first = conditions.next();
+        let first =
+            first.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, "reads no active value"))?;
+        conditions.try_fold(first, |found, condition| self.either(found, condition))
     }
 
     fn either(&mut self, a: ValueId, b: ValueId) -> Result<ValueId, NotDifferentiable> {

@@ -183,12 +183,16 @@ impl<'a> Search<'a> {
         }
         let db = self.memory?;
         let others = self.leaving.get(&kept).map_or(&[] as &[NodeId], SmallVec::as_slice);
-        let stays = |n: NodeId| g.results(n).all(|v| memory::stays_inside(g, v, None));
         Some(std::iter::once(kept).chain(others.iter().copied()).all(|other| {
             g.results(node).all(|x| g.results(other).all(|y| memory::may_share(db, g, x, y)))
-                || stays(node)
-                || stays(other)
+                || self.stays(node)
+                || self.stays(other)
         }))
+    }
+
+    /// Whether the results of a node stay inside the graph.
+    fn stays(&self, node: NodeId) -> bool {
+        self.graph.results(node).all(|v| memory::stays_inside(self.graph, v, None))
     }
 
     fn merge(&mut self, node: NodeId, kept: NodeId) {
@@ -198,6 +202,7 @@ impl<'a> Search<'a> {
         }
         if let Some(db) = self.memory
             && g.results(node).any(|v| !memory::may_share(db, g, v, v))
+            && !self.stays(node)
         {
             self.leaving.entry(kept).or_default().push(node);
         }
