@@ -53,7 +53,12 @@ impl Recorded {
     /// Returns the single number that the entry computed.
     fn number(&self) -> Result<Tensor, Error> {
         let number = self.result.as_tensor().filter(|t| t.numel() == 1).cloned();
-        number.ok_or_else(|| Error::misuse("grad can be implicitly created only for scalar outputs"))
+        let number =
+            number.ok_or_else(|| Error::misuse("grad can be implicitly created only for scalar outputs"))?;
+        match number.dtype().is_complex() {
+            true => Err(Error::misuse("grad can be computed only for real scalar outputs")),
+            false => Ok(number),
+        }
     }
 
     /// Pairs the tensors of the result with gradients. Results that require no gradient take none.

@@ -4,6 +4,7 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::gradient_memory::{Outside, attribute, path_of};
+use crate::gradient_versions::check_versions;
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_analysis::shape::Fact;
@@ -72,6 +73,7 @@ impl Prepared {
         };
         graph = resolved;
         check_overwrites(&graph, &library)?;
+        check_versions(&graph, &library).map_err(|error| error.to_string())?;
         autodiff::unpack_tuples(&mut graph);
         let mut graph = applied(&graph, PREPARE)?;
         let queries = graph.registry().column::<RecordingQuery>();
@@ -276,6 +278,7 @@ impl Session {
         let library = self.gradient_library()?;
         let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
         check_overwrites(graph, &library).map_err(refused)?;
+        check_versions(graph, &library).map_err(|error| refused(error.to_string()))?;
         let graph = self.apply_text(graph, &none, PREPARE)?;
         check_history(&graph, &|_| false).map_err(refused)?;
         let count = graph.inputs().len();

@@ -56,6 +56,7 @@ mod gradient_graphs;
 mod gradient_helpers;
 mod gradient_memory;
 mod gradient_preparation;
+mod gradient_versions;
 mod gradients;
 pub mod json;
 mod limits;

@@ -57,6 +57,9 @@ fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, T
                     output.sizes()
                 )));
             }
+            None if output.numel() == 1 && output.dtype().is_complex() => {
+                return Err(KernelError::input("grad can be computed only for real scalar outputs"));
+            }
             None if output.numel() == 1 => Tensor::full(output.sizes(), Scalar::Int(1), output.dtype())?,
             None => {
                 return Err(KernelError::input("grad can be implicitly created only for scalar outputs"));

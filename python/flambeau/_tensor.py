@@ -287,7 +287,8 @@ def tensor(data: Any, dtype: _dtypes.dtype | None = None, requires_grad: bool = 
         flat = [item.item() if isinstance(item, Tensor) else item for item in flat]
         if any(isinstance(item, complex) for item in flat):
             pairs = [part for item in flat for part in (complex(item).real, complex(item).imag)]
-            made = _native.from_bytes(array.array("f", pairs).tobytes(), 9, shape)
+            wide = dtype is not None and dtype.name == "complex128"
+            made = _native.from_bytes(array.array("d" if wide else "f", pairs).tobytes(), 10 if wide else 9, shape)
         elif any(isinstance(item, float) for item in flat) or not flat:
             wide = dtype is not None and dtype.name == "float64"
             made = _native.from_bytes(array.array("d" if wide else "f", flat).tobytes(), 7 if wide else 6, shape)

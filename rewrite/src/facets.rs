@@ -101,6 +101,15 @@ impl Facet for ChunkOp {
     const NAME: &'static str = "chunk";
 }
 
+/// Facet of an operator whose results depend on the strides or the storage offset of its first operand, and not only on its
+/// elements, or which refuses some strides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadsStrides;
+
+impl Facet for ReadsStrides {
+    const NAME: &'static str = "reads_strides";
+}
+
 /// The operation that an operator performs on a list or dictionary, which is its first operand. Passes evaluate the
 /// operation at compile time if the elements are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -33,7 +33,7 @@ pub mod trace;
 
 pub use control::{BisectResult, Control, InjectedBug};
 pub use deadline::Deadline;
-pub use facets::{AlwaysView, ContainerOp, Cost, FunctionalForm, OptInRules, Rules};
+pub use facets::{AlwaysView, ContainerOp, Cost, FunctionalForm, OptInRules, ReadsStrides, Rules};
 pub use log::{Log, LogLevel};
 pub use manager::{Checks, Manager, PipelineError, PipelineReport};
 pub use pass::{Pass, PassCx, PassError};

@@ -36,6 +36,10 @@ def twice(x, retain: bool):
     y.backward()
     return y
 
+def complex_sum(x):
+    v = (x * x).sum()
+    v.backward()
+
 def leaf():
     w = torch.tensor([1.0, 2.0], requires_grad=True)
     return w * 2
@@ -486,6 +490,19 @@ def negated(x):
     m.logical_not_()
     return y, m
 
+def restrided(x):
+    v = x * 1
+    w = v.as_strided([2, 2], [1, 1])
+    return w * w
+
+def overwritten(x):
+    z = (x * 2).exp()
+    z.mul_(2)
+    return z * 1.0
+
+def scaled_least(x, y):
+    return x.min() * y
+
 def lifted(x):
     return torch.atleast_3d([x, x.detach()])
 
@@ -612,6 +629,61 @@ fn conditions_of_several_operands_are_computed_in_order() {
     }
     assert_eq!(found[0], found[1]);
     assert!(found[0].iter().all(|(requires, gradient)| *requires && gradient.len() == 4));
+}
+
+/// A product with one is new memory, which uses of its strides and offset observe.
+#[test]
+fn identities_are_kept_where_strides_are_read() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("restrided").unwrap();
+        let base: Vec<f32> = (1..9).map(|n| n as f32).collect();
+        let x = Tensor::from_vec(base, &[8]).unwrap().as_strided(&[3], &[2], Some(1)).unwrap().alias();
+        x.set_requires_grad(true);
+        let result = tensor(&entry.call(&[IValue::Tensor(x)], &[]).unwrap());
+        let found = result.contiguous().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(found, [4.0, 16.0, 16.0, 36.0], "graphs after {calls} calls");
+    }
+}
+
+/// A write to memory that a derivative reads is an error of the backward pass, in every call.
+#[test]
+fn writes_to_memory_of_derivatives_are_refused() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("overwritten").unwrap();
+        for _ in 0..3 {
+            let x = leaf(&[0.5]);
+            let result = tensor(&entry.call(&[IValue::Tensor(x.clone())], &[]).unwrap());
+            let seed = Tensor::from_slice(&[1.0], &[1]).unwrap();
+            let error = session.gradients(&[(result, seed)], &[x], &mut Host::quiet()).unwrap_err();
+            let is_refused = error.to_string().contains("modified by an inplace operation");
+            assert!(is_refused, "{error}, graphs after {calls} calls");
+        }
+    }
+}
+
+/// Elements other than the least have no gradient, also where it is infinite.
+#[test]
+fn infinite_gradients_reach_extremes_only() {
+    let session = Session::standard().unwrap();
+    let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("scaled_least").unwrap();
+    let x = leaf(&[2.0, 1.0]);
+    let y = Tensor::from_element(f64::INFINITY).unwrap();
+    let result = tensor(&entry.call(&[IValue::Tensor(x.clone()), IValue::Tensor(y)], &[]).unwrap());
+    let seed = Tensor::from_element(1.0).unwrap();
+    let found = session.gradients(&[(result, seed)], &[x], &mut Host::quiet()).unwrap();
+    assert_eq!(values(found[0].as_ref().unwrap()), [0.0, f64::INFINITY]);
+}
+
+#[test]
+fn complex_results_need_a_gradient() {
+    let session = Session::standard().unwrap();
+    let entry = entry(&session, "complex_sum");
+    let x = Tensor::full(&[2], 1.into(), DType::C128).unwrap();
+    x.set_requires_grad(true);
+    let error = entry.call(&[IValue::Tensor(x)], &[]).unwrap_err();
+    assert!(error.to_string().contains("grad can be computed only for real scalar outputs"), "{error}");
 }
 
 /// A logical operator in place leaves the history of its operand, as in PyTorch.

@@ -52,8 +52,9 @@ def extreme_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: List[int],
     return spread(grad, self, dim, keepdim) * best / count
 
 def ties_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    best = (self == result).logical_or(self.isnan().logical_and(result.isnan())).to(grad.dtype)
-    return grad * best / best.sum()
+    # Elements other than the extremes get zero, also where the gradient is infinite.
+    best = (self == result).logical_or(self.isnan().logical_and(result.isnan()))
+    return grad.new_zeros(self.size()).masked_fill(best, grad / best.sum())
 
 def pick_gradient(grad: Tensor, self: Tensor, index: Tensor, dim: int, keepdim: bool) -> Tensor:
     if self.dim() == 0:

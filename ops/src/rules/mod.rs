@@ -8,7 +8,7 @@ mod channels;
 use flambeau_ir::{RegistryBuilder, ScalarOverload};
 use flambeau_rewrite::facets::ChunkOp;
 use flambeau_rewrite::facets::OpRole;
-use flambeau_rewrite::{AlwaysView, ContainerOp, Cost, OptInRules, Rules};
+use flambeau_rewrite::{AlwaysView, ContainerOp, Cost, OptInRules, ReadsStrides, Rules};
 
 /// Adds rules, roles and costs.
 pub(crate) fn add(builder: &mut RegistryBuilder) {
@@ -32,6 +32,9 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
     }
     for op in ALWAYS_VIEWS {
         builder.facet(op, AlwaysView);
+    }
+    for op in READS_STRIDES {
+        builder.facet(op, ReadsStrides);
     }
     for (op, cost) in COSTS {
         builder.facet(op, Cost(*cost));
@@ -90,6 +93,28 @@ const ALWAYS_VIEWS: &[&str] = &[
     "aten::unsqueeze",
     "aten::view",
     "aten::view_as",
+];
+
+/// Operators that observe the strides or the storage offset of their operand.
+const READS_STRIDES: &[&str] = &[
+    "aten::_reshape_alias",
+    "aten::as_strided",
+    "aten::as_strided_",
+    "aten::as_strided_copy",
+    "aten::as_strided_scatter",
+    "aten::is_contiguous",
+    "aten::is_contiguous.memory_format",
+    "aten::is_non_overlapping_and_dense",
+    "aten::storage_offset",
+    "aten::stride",
+    "aten::stride.int",
+    "aten::sym_storage_offset",
+    "aten::sym_stride",
+    "aten::sym_stride.int",
+    "aten::view",
+    "aten::view.dtype",
+    "aten::view_as",
+    "aten::view_as_complex",
 ];
 
 /// Effect of operators on the elements of lists and dictionaries.

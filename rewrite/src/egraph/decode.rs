@@ -137,8 +137,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                         patch.set_operand(member.node, i, w);
                     }
                 }
-                self.note(class, original, Planned::Value(member.value));
-                return Some(());
+                return self.choose(class, original, Planned::Value(member.value));
             }
         }
         let anchor = self.window.members[at as usize].node;
@@ -146,8 +145,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let planned = match node.head {
             NodeHead::Leaf(n) => {
                 let leaf = self.window.leaves[n as usize];
-                self.note(class, leaf.available_from, self.sharing.resolve(leaf.value));
-                return Some(());
+                return self.choose(class, leaf.available_from, self.sharing.resolve(leaf.value));
             }
             NodeHead::Constant(n) => {
                 let (value, ty) = self.window.egraph.analysis.constants[n as usize].clone();
@@ -170,6 +168,20 @@ impl<'d, 'a> Decoder<'d, 'a> {
             }
         };
         self.note(class, at, planned);
+        Some(())
+    }
+
+    /// Notes an existing value as the term of a class. Returns `None` if another member of the class is new memory, of which a
+    /// use reads the strides, and the value is not.
+    fn choose(&mut self, class: Id, available_from: u32, term: Planned) -> Option<()> {
+        let changes = |value: ValueId| {
+            self.sharing.may_change_strides(value, term) && self.sharing.strides_are_read(value)
+        };
+        let mut members = self.window.members.iter();
+        if members.any(|m| self.window.egraph.find(m.id) == class && changes(m.value)) {
+            return None;
+        }
+        self.note(class, available_from, term);
         Some(())
     }
 

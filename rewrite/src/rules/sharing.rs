@@ -15,7 +15,7 @@
 //! Whether an operator that may copy does copy is not known here. If one is the root of either side of a rule, the
 //! random trial of rules ([`super::trial`]) compares which variables share memory with the results.
 
-use crate::facets::AlwaysView;
+use crate::facets::{AlwaysView, ReadsStrides};
 use crate::memory;
 use crate::patch::Planned;
 use flambeau_analysis::AliasDb;
@@ -148,6 +148,9 @@ impl<'a> Sharing<'a> {
             self.replacement_of.insert(old, (new, Bases::new()));
             return true;
         }
+        if self.may_change_strides(old, new) && self.strides_are_read(old) {
+            return false;
+        }
         // Bases do not determine which members of a list are one tensor, which a caller observes.
         let holds_objects = self.graph.ty(old).list_elem().is_some_and(Type::is_mutable);
         if holds_objects && self.db.exposure(old).is_outside() {
@@ -177,6 +180,36 @@ impl<'a> Sharing<'a> {
         }
         self.replacement_of.insert(old, (new, is));
         true
+    }
+
+    /// Whether `old` is new memory, with dense elements from its beginning on, and `new` memory from elsewhere, of which that
+    /// is not known.
+    pub(crate) fn may_change_strides(&self, old: ValueId, new: Planned) -> bool {
+        let is_new = |v: ValueId| {
+            self.graph.op(self.graph.def(v)).row().is_some()
+                && memory_of(self.graph, v) == ResultMemory::NotAnOperand
+        };
+        matches!(new, Planned::Value(new) if is_new(old) && !is_new(new))
+    }
+
+    /// Whether a use of a tensor, or of a view of it, may depend on its strides and storage offset.
+    pub(crate) fn strides_are_read(&self, value: ValueId) -> bool {
+        let g = self.graph;
+        let reads_strides = g.registry().column::<ReadsStrides>();
+        let mut stack: SmallVec<[ValueId; 8]> = SmallVec::from_slice(&[value]);
+        let mut budget = MAX_USES;
+        while let Some(v) = stack.pop() {
+            for used in g.uses(v) {
+                if budget == 0 || used.index == 0 && reads_strides.of(g.op(used.user)).is_some() {
+                    return true;
+                }
+                budget -= 1;
+                let is_view = |r: &ValueId| memory_of(g, *r).may_be_operand(used.index as usize);
+                let has_operator = g.op(used.user).row().is_some();
+                stack.extend(g.results(used.user).filter(|r| has_operator && is_view(r)));
+            }
+        }
+        false
     }
 
     fn joined_by(&self, base: Planned) -> Exposure {
