@@ -250,7 +250,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Prepared {
-    /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
+    /// Returns the assumptions of a plan for these arguments; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
         // The elements of lists and dictionaries are described like those of tuples.
         let has_containers = args.iter().any(|arg| matches!(arg, IValue::List(_) | IValue::Dict(_)));
@@ -359,8 +359,8 @@ impl GradientPlan {
             graph.edit().remove_block_output(root, i);
         }
         if let Some(node) = unknown_attribute(&graph) {
-            let what = "an attribute of an object that is not a part of the first argument";
-            return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
+            let reason = "an attribute of an object that is not a part of the first argument";
+            return Ok(Err(NotDifferentiable::at(&graph, node, reason).to_string()));
         }
         autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
@@ -577,8 +577,8 @@ fn whole(
     inputs.extend(kept);
     editor.at(At::end(root));
     let Ok(found) = editor.inline_graph(backward, &inputs, None) else {
-        let what = "its backward graph cannot be inlined";
-        return Err(NotDifferentiable::at(forward, forward.ret(root), what));
+        let reason = "its backward graph cannot be inlined";
+        return Err(NotDifferentiable::at(forward, forward.ret(root), reason));
     };
     (0..all).rev().for_each(|i| editor.remove_block_output(root, i));
     for value in found {

@@ -272,7 +272,7 @@ impl Session {
     pub fn differentiate(&self, graph: &Graph, inputs: &[usize]) -> Result<Gradient, Error> {
         let none = CompilationUnit::new();
         let library = self.gradient_library()?;
-        let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
+        let refused = |message: String| Error::new(Fault::Unsupported, "X0002", message);
         check_overwrites(graph, &library).map_err(refused)?;
         let graph = self.apply_text(graph, &none, PREPARE)?;
         check_history(&graph, &|_| false).map_err(refused)?;

@@ -63,7 +63,7 @@ const REQUIRE_EXPORTED_OUTPUT: &str = "`--for` and `--decompose` require an expo
 /// The error for the option `--flat`, if no exported program becomes an archive.
 const FLAT_REQUIRES_ARCHIVE: &str = "`--flat` requires an exported program as input and an archive as output";
 
-/// Returns a program with the modules that an exported one had, or with one module if they cannot be told apart.
+/// Returns a program with the submodules that an exported one had, or with one module if they cannot be restored.
 fn modules(program: &ExportedProgram, flat: bool) -> std::result::Result<Program, Error> {
     if flat {
         return program.to_module();
