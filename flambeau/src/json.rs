@@ -612,7 +612,7 @@ mod tests {
             r#"{"t": "tensor", "dtype": "uint8", "shape": [1], "data": [256]}"#,
             r#"{"t": "tensor", "dtype": "float32", "shape": [1], "strides": [9223372036854775807], "data": [1.0]}"#,
             r#"{"t": "tensor", "dtype": "float32", "shape": [2], "strides": [1000000000000], "data": [1.0, 2.0]}"#,
-            r#"{"t": "message"}"#,
+            r#"{"t": "what"}"#,
             r#"[]"#,
         ] {
             let json: Value = serde_json::from_str(bad).unwrap();
