@@ -1,4 +1,4 @@
-//! Implication between guards: which guards of a graph hold because of other guards and of definitions.
+//! Implication between guards: which guards of a graph other guards and definitions imply.
 //!
 //! [`GuardGraph`] is a petgraph graph. Its vertices are the guards of a program (`prim::Guard` and `prim::BailOut`) and
 //! the values that facts about guarded values come from. An edge points from a premise to a conclusion
@@ -35,7 +35,7 @@ pub enum Premise {
     Value(ValueId),
 }
 
-/// The reason for which the target of an edge of the [`GuardGraph`] follows from its source.
+/// The reason for which the source of an edge of the [`GuardGraph`] implies its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implication {
     /// The facts about a node's result follow from the facts about an operand, or about a value that a branch or loop
@@ -49,7 +49,7 @@ pub enum Implication {
     Dominance,
 }
 
-/// The guards of one graph and what they follow from. See the [module](self).
+/// The guards of one graph, and the premises that imply them. See the [module](self).
 #[derive(Clone, Debug, Default)]
 pub struct GuardGraph {
     graph: DiGraph<Premise, Implication>,
@@ -64,7 +64,7 @@ pub struct GuardPremises {
     /// Values whose facts do not depend on other values: inputs of the graph and results of operators without relevant
     /// operands, in order of discovery.
     pub values: Vec<ValueId>,
-    /// Guards that do not follow.
+    /// Guards that are not implied.
     pub guards: Vec<NodeId>,
     /// Whether the search stopped at [`MAX_PREMISES`] vertices.
     pub truncated: bool,
@@ -121,13 +121,13 @@ impl GuardGraph {
         &self.guards
     }
 
-    /// Returns whether a guard follows from others or from definitions.
+    /// Returns whether other guards or definitions imply a guard.
     #[must_use]
-    pub fn follows(&self, guard: NodeId) -> bool {
+    pub fn is_implied(&self, guard: NodeId) -> bool {
         self.reason(guard).is_some()
     }
 
-    /// Returns what a guard follows from, and how; `None` if it does not follow.
+    /// Returns the premises of a guard and the kind of each implication; `None` if the guard is not implied.
     #[must_use]
     pub fn reason(&self, guard: NodeId) -> Option<(Premise, Implication)> {
         let vertex = *self.index.get(&Premise::Guard(guard))?;
@@ -135,7 +135,7 @@ impl GuardGraph {
         Some((self.graph[edge.source()], *edge.weight()))
     }
 
-    /// Returns the premises without which a guard does not follow: the sources of the graph from which it is reachable.
+    /// Returns the premises that together imply a guard: the sources of the graph from which it is reachable.
     #[must_use]
     pub fn premises(&self, guard: NodeId) -> GuardPremises {
         let mut found = GuardPremises::default();
@@ -182,12 +182,12 @@ struct Builder<'g> {
     pending: Vec<(ValueId, NodeIndex)>,
     /// For each result of a guard or cast that was resolved: the value that is the same tensor.
     tensors: HashMap<ValueId, ValueId, FxBuildHasher>,
-    /// For each tensor, its guards that do not follow and have run whenever the current guard runs, latest last.
+    /// For each tensor, its guards that are not implied and have run whenever the current guard runs, latest last.
     earlier: HashMap<ValueId, Vec<NodeId>, FxBuildHasher>,
 }
 
 impl Builder<'_> {
-    /// Adds a guard with the edge to it, if it follows.
+    /// Adds a guard, with an edge to it if it is implied.
     fn guard(&mut self, node: NodeId, dominance: &Dominance) {
         let g = self.source;
         self.found.guards.push(node);
@@ -215,7 +215,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the facts about a value imply what a guard states for its result. A tensor that may be undefined
+    /// Whether the facts about a value imply the type that a guard states for its result. A tensor that may be undefined
     /// satisfies no guard.
     fn implies(&self, value: ValueId, result: ValueId) -> bool {
         let g = self.source;
@@ -308,10 +308,10 @@ impl Builder<'_> {
             _ if is_guard(g, def) => SmallVec::from_slice(&[g.operand(def, 0)]),
             _ => g.operands(def).collect(),
         };
-        let tells = |v: &ValueId| {
+        let is_relevant = |v: &ValueId| {
             *v != value && !g.is_prim(g.def(*v), Prim::Constant) && is_restrictive(self.shapes.fact(*v))
         };
-        found.into_iter().filter(tells).collect()
+        found.into_iter().filter(is_relevant).collect()
     }
 }
 
@@ -347,8 +347,8 @@ impl Analysis for GuardGraph {
         GuardGraph::new(cx.graph(), &cx.get::<Shapes>(), &cx.get::<Dominance>())
     }
 
-    /// Keeps the graph while no node moves and no type, operand or effect changes: what followed follows, and a new
-    /// guard has no vertex, so it does not follow.
+    /// Keeps the graph while no node moves and no type, operand or effect changes: all implications still hold, and a new
+    /// guard has no vertex, so it counts as not implied.
     fn update(&mut self, cx: &AnalysisCx<'_>, changes: &[Change]) -> Update {
         let g = cx.graph();
         let kept = |change: &Change| match *change {
@@ -362,7 +362,7 @@ impl Analysis for GuardGraph {
     }
 
     fn agrees(&self, cx: &AnalysisCx<'_>, fresh: &Self) -> Result<(), String> {
-        match self.guards.iter().find(|&&guard| self.follows(guard) && !fresh.follows(guard)) {
+        match self.guards.iter().find(|&&guard| self.is_implied(guard) && !fresh.is_implied(guard)) {
             Some(&guard) => {
                 let g = cx.graph();
                 Err(format!("the guard %{} does not follow", g.name(g.result(guard, 0))))

@@ -1,6 +1,6 @@
 //! Input types for commands that analyse without a call: stated types, or those of example values.
 //!
-//! A type is stated as `f32[2,*]`, as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
+//! A type is stated as `f32[2,*]` (`*` or `?` is an unknown size), as a dtype (`f32`), or in IR syntax (`Float(2, 3, strides=[3, 1])`, `int[]`). It is
 //! combined with the type that the graph declares; a contradiction is an error.
 
 use crate::inputs::{
@@ -19,8 +19,8 @@ pub(crate) struct InputTypeArgs {
     /// inputs.
     #[arg(long, value_name = "FILE")]
     pub(crate) inputs: Option<String>,
-    /// The type of an input, as `x=f32[2,3]`, `x=f32[2,*]`, `x=Float(2, 3, strides=[3, 1])` or `n=int`; or an example
-    /// value, in the format of `run`.
+    /// The type of an input, as `x=f32[2,3]`, `x=f32[2,?]` (an unknown size), `x=Float(2, 3, strides=[3, 1])` or
+    /// `n=int`; or an example value, in the format of `run`.
     #[arg(long = "arg", short = 'a', value_name = "NAME=TYPE")]
     pub(crate) args: Vec<String>,
 }

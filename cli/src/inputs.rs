@@ -271,7 +271,8 @@ impl TensorSpec {
         let dtype = dtype(name)?;
         let sizes = sizes.strip_suffix(']').ok_or_else(unlike)?;
         let size = |text: &str| match text.trim() {
-            "*" => Ok(None),
+            // `*` in types of graphs, `?` in the output of `shapes`.
+            "*" | "?" => Ok(None),
             digits => digits.parse().map(Some).map_err(|_| unlike()),
         };
         let sizes = sizes.split(',').filter(|s| !s.trim().is_empty()).map(size).collect::<Result<_, _>>()?;
@@ -297,7 +298,7 @@ const MAX_RANDOM: i64 = 1 << 26;
 fn random(spec: &str) -> Result<Tensor, Error> {
     let TensorSpec { dtype, sizes } = TensorSpec::read(spec)?;
     let sizes: Option<Vec<i64>> = sizes.into_iter().collect();
-    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has an unknown size (`*`)")))?;
+    let sizes = sizes.ok_or_else(|| wrong(format!("`{spec}` has an unknown size")))?;
     let count = flambeau::tensor::numel_of(&sizes).map_err(|e| wrong(e.to_string()))? as i64;
     if count > MAX_RANDOM {
         return Err(Error::new(

@@ -18,6 +18,7 @@ mod exported;
 mod input_types;
 mod inputs;
 mod output;
+mod output_file;
 mod plans;
 mod profile;
 mod program;

@@ -1,5 +1,5 @@
 //! Forms of a program that is specialized to inputs: the command calls the entry under [`Execution::Profiling`] until
-//! it has a plan, and prints what the executor made.
+//! it has a plan, and prints the executor's graphs.
 
 use crate::inputs::InputArgs;
 use crate::output::graph_text;
@@ -55,7 +55,7 @@ pub(crate) fn text(
     }
 }
 
-/// Returns a host for calls whose results are not used: it discards what the program prints, and records no gradients, because
+/// Returns a host for calls whose results are not used: it discards output of the program, and records no gradients, because
 /// calls that record do not use plans.
 pub(crate) fn quiet_host(session: &Session) -> Host {
     let mut host = session.host();

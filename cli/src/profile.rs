@@ -1,5 +1,5 @@
 //! `run --profile`: where the time of calls goes, by operator and by source line, how often each instruction of the bytecode
-//! runs, and what the executor made of the calls.
+//! runs, and the plans that the executor made for the calls.
 //!
 //! The first calls are not measured: they are profiled, and compile the plan. The table has the nodes that the machine
 //! executes as kernels or fused groups; the rest of the time belongs to its instructions on numbers and lists, to the

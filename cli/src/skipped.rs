@@ -1,5 +1,5 @@
 //! Rules that match a graph but were not applied because the pipeline does not accept their class. Rules of these
-//! classes (`rounding`, `finite`, `shape-only`) do not promise bitwise equal results; by default passes apply only exact
+//! classes (`rounding`, `finite`, `shape-only`) do not guarantee bitwise equal results; by default passes apply only exact
 //! rules, and their option `accept` adds classes.
 //!
 //! To find them, all rules of every class are applied once to a copy of the graph after the last pass with rules: later
@@ -77,9 +77,9 @@ impl UnacceptedRules {
     }
 
     fn skipped(&self, event: &TraceEvent) -> Option<UnacceptedRule> {
-        let TraceEvent::Rewrite { what, at, .. } = event else { return None };
-        let (_, class) = self.classes.iter().find(|(name, _)| name == what)?;
-        Some(UnacceptedRule { rule: what.clone(), class: *class, at: at.clone() })
+        let TraceEvent::Rewrite { rewrite, at, .. } = event else { return None };
+        let (_, class) = self.classes.iter().find(|(name, _)| name == rewrite)?;
+        Some(UnacceptedRule { rule: rewrite.clone(), class: *class, at: at.clone() })
     }
 
     /// Returns one line with the number of rules by class; empty if there are none.

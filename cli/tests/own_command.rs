@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             false => session,
         });
     }
-    // As the standard harness: arguments that are no options select tests, and a last line is counted by tools.
+    // As the standard harness: arguments that are not options select tests, and a last line is counted by tools.
     let filters: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let is_selected = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
     let (selected, left): (Vec<_>, Vec<_>) = TESTS.into_iter().partition(|(name, _)| is_selected(name));

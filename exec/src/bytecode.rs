@@ -64,7 +64,7 @@ macro_rules! opcodes {
         }
 
         impl Opcode {
-            /// Returns what the opcode is.
+            /// Returns the kind of the opcode.
             pub fn kind(self) -> OpcodeKind {
                 match self {
                     $(Opcode::$name => OpcodeKind::Scalar(crate::ScalarOp::$name),)*

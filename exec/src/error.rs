@@ -1,6 +1,6 @@
 //! Errors of a run and their source locations.
 //!
-//! A kernel reports only what failed ([`KernelError`]); the evaluator adds the location ([`ExecError`]). TorchScript
+//! A kernel reports only the failure ([`KernelError`]); the evaluator adds the location ([`ExecError`]). TorchScript
 //! has no exception handlers, so an error always ends the run, and the trace is built only then.
 
 use flambeau_ir::Symbol;

@@ -422,12 +422,13 @@ impl Host {
             _ => clock.pace / 4,
         };
         self.polls.set(clock.pace);
-        let asks = self.interrupt.filter(|_| now - clock.interrupt.unwrap_or(start) >= INTERRUPT_INTERVAL);
-        if asks.is_some() {
+        let interrupt =
+            self.interrupt.filter(|_| now - clock.interrupt.unwrap_or(start) >= INTERRUPT_INTERVAL);
+        if interrupt.is_some() {
             clock.interrupt = Some(now);
         }
         self.clock.set(clock);
-        if asks.is_some_and(|interrupted| interrupted()) {
+        if interrupt.is_some_and(|interrupted| interrupted()) {
             return Err(KernelError::limit("the run was interrupted"));
         }
         let Some(time) = self.time else { return Ok(()) };

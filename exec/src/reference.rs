@@ -126,10 +126,10 @@ enum ReturnTarget {
 /// An open block.
 struct OpenBlock {
     next: NodeId,
-    kind: Kind,
+    kind: OpenBlockKind,
 }
 
-enum Kind {
+enum OpenBlockKind {
     Root,
     /// A block that runs once; its outputs are the node's results.
     Once(NodeId),
@@ -208,7 +208,7 @@ impl Walk<'_> {
             }
             env[input] = arg;
         }
-        let blocks = vec![OpenBlock { next: first(&graph, graph.root()), kind: Kind::Root }];
+        let blocks = vec![OpenBlock { next: first(&graph, graph.root()), kind: OpenBlockKind::Root }];
         let inputs = graph.param(graph.root());
         self.frames.push(Frame { graph, function, env, blocks, entered: Vec::new(), after, at: None });
         self.observe(inputs);
@@ -312,7 +312,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn open(&mut self, graph: &Graph, block: BlockId, inputs: Vec<IValue>, kind: Kind) {
+    fn open(&mut self, graph: &Graph, block: BlockId, inputs: Vec<IValue>, kind: OpenBlockKind) {
         let frame = self.top();
         for (input, value) in graph.block_inputs(block).zip(inputs) {
             frame.env[input] = value;
@@ -335,7 +335,12 @@ impl Walk<'_> {
         match prim {
             Prim::If => {
                 let cond = truth(&args[0])?;
-                self.open(graph, graph.block(node, usize::from(!cond)), Vec::new(), Kind::Once(node));
+                self.open(
+                    graph,
+                    graph.block(node, usize::from(!cond)),
+                    Vec::new(),
+                    OpenBlockKind::Once(node),
+                );
                 Ok(())
             }
             Prim::Loop => {
@@ -344,7 +349,7 @@ impl Walk<'_> {
             }
             Prim::GradOf => {
                 if args.iter().any(any_defined) {
-                    self.open(graph, graph.block(node, 0), Vec::new(), Kind::Once(node));
+                    self.open(graph, graph.block(node, 0), Vec::new(), OpenBlockKind::Once(node));
                     return Ok(());
                 }
                 self.set_results(graph, node, vec![IValue::None; graph.result_count(node)])
@@ -454,7 +459,7 @@ impl Walk<'_> {
         }
         self.host.tick(1)?;
         carried.insert(0, IValue::Int(trip));
-        self.open(graph, graph.block(node, 0), carried, Kind::Loop { node, trip, max });
+        self.open(graph, graph.block(node, 0), carried, OpenBlockKind::Loop { node, trip, max });
         Ok(())
     }
 
@@ -466,17 +471,17 @@ impl Walk<'_> {
             outputs = others;
         }
         let open = self.top().blocks.pop().expect("invariant: a frame has an open block");
-        if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, Kind::Root)) {
+        if let Some((observer, _)) = self.observed().filter(|_| !matches!(open.kind, OpenBlockKind::Root)) {
             observer.leave(graph.parent(ret));
         }
         match open.kind {
-            Kind::Once(node) => self.set_results(&graph, node, outputs)?,
-            Kind::Loop { node, trip, max } => {
+            OpenBlockKind::Once(node) => self.set_results(&graph, node, outputs)?,
+            OpenBlockKind::Loop { node, trip, max } => {
                 self.top().at = Some(node);
                 let cond = truth(&outputs.remove(0))?;
                 self.iterate(&graph, node, trip + 1, max, cond, outputs)?;
             }
-            Kind::Root => {
+            OpenBlockKind::Root => {
                 let done = self.frames.pop().expect("invariant: a run has a frame");
                 match done.after {
                     ReturnTarget::Done => return Ok(Some(outputs)),

@@ -1,4 +1,4 @@
-//! The resident memory of the process: a bound for everything that no budget counts.
+//! A bound on the growth of the process's resident memory, which covers allocations that no budget counts.
 //!
 //! Budgets count tensors and large containers. A program can also make very many small lists, strings and objects, and
 //! counting each would cost more than making it. So a long run compares the memory of the process with that soon after

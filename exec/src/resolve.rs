@@ -1,4 +1,4 @@
-//! Resolution of what a node refers to: callee, subgraph, kernel, default arguments. Public for evaluators outside this
+//! Resolution of the references of a node: callee, subgraph, kernel, default arguments. Public for evaluators outside this
 //! crate, which run nodes one by one ([`run_node`](crate::run_node)).
 
 use crate::callees::Callees;
@@ -31,7 +31,7 @@ pub fn callee(graph: &Graph, node: NodeId) -> Result<Symbol, KernelError> {
 /// Returns the function that implements a method of the first argument's class.
 ///
 /// # Errors
-/// Returns an error if the first argument is no object, or its class lacks the method.
+/// Returns an error if the first argument is not an object, or its class lacks the method.
 pub fn method(callees: &dyn Callees, args: &[IValue], name: Symbol) -> Result<Symbol, KernelError> {
     let class = match args.first() {
         Some(IValue::Object(o)) => o.class(),

@@ -174,7 +174,7 @@ impl EntryCache {
     }
 }
 
-/// A machine with what calls on it reuse.
+/// A machine, with the buffers and caches that calls on it reuse.
 struct Machine {
     vm: Vm,
     /// The arguments of a call; empty between calls.
@@ -289,7 +289,7 @@ impl Engine {
         self.known_executor(graph).map(|executor| executor.plans()).unwrap_or_default()
     }
 
-    /// Returns what the executor of `graph` has observed; see [`Executor::profiles`].
+    /// Returns the profiles of the executor of `graph`; see [`Executor::profiles`].
     pub(crate) fn profiles(&self, graph: &Arc<Graph>) -> Vec<Graph> {
         self.known_executor(graph).map(|executor| executor.profiles()).unwrap_or_default()
     }
@@ -299,7 +299,7 @@ impl Engine {
         self.known_executor(graph).map(|executor| executor.deoptimizations()).unwrap_or_default()
     }
 
-    /// Returns what calls of `graph` observed; see [`Executor::saved_profiles`].
+    /// Returns the profiles of calls of `graph`, serializable; see [`Executor::saved_profiles`].
     pub(crate) fn saved_profiles(&self, graph: &Arc<Graph>) -> Vec<SavedProfile> {
         self.known_executor(graph).map(|executor| executor.saved_profiles()).unwrap_or_default()
     }

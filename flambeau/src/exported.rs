@@ -54,7 +54,7 @@ pub(crate) enum Output {
     State(String, Tensor),
     /// The new content of a leaf of the arguments.
     Leaf(usize),
-    /// A gradient of a joint graph, which is no part of the result.
+    /// A gradient of a joint graph, which is not part of the result.
     Gradient,
 }
 
@@ -125,7 +125,7 @@ impl ExportedProgram {
         &self.parts
     }
 
-    /// Returns the program with its graph after a pipeline. What it states ([`ExportedProgram::model`]) and what it writes is
+    /// Returns the program with its graph after a pipeline. The model ([`ExportedProgram::model`]) and written files are
     /// unchanged, and so are its tensors, which are not copied.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl ExportedProgram {
         Ok(ExportedProgram { parts: Arc::clone(&self.parts), entry })
     }
 
-    /// Returns what the file states.
+    /// Returns the content of the file.
     #[must_use]
     pub fn model(&self) -> &ProgramModel {
         &self.parts.model
@@ -161,7 +161,7 @@ impl ExportedProgram {
         &self.entry
     }
 
-    /// Returns what the file states about nodes and values of the graph.
+    /// Returns the metadata of the graph's nodes and values in the file.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {
         &self.parts.metadata
@@ -254,7 +254,7 @@ impl ExportedProgram {
                 Output::State(name, tensor) => write_back(tensor, &value, name)?,
                 Output::Leaf(leaf) => match &leaves[*leaf] {
                     IValue::Tensor(tensor) => write_back(tensor, &value, "an argument")?,
-                    _ => return Err(internal("a mutated argument is no tensor")),
+                    _ => return Err(internal("a mutated argument is not a tensor")),
                 },
                 Output::Gradient => {}
             }
@@ -282,7 +282,9 @@ fn state<'m>(model: &'m ProgramModel, name: &str) -> Result<&'m Tensor, ExportEr
 
 /// Copies the new content of a mutated tensor into it.
 fn write_back(target: &Tensor, value: &IValue, name: &str) -> Result<(), Error> {
-    let IValue::Tensor(new) = value else { return Err(internal("the new content of a tensor is no tensor")) };
+    let IValue::Tensor(new) = value else {
+        return Err(internal("the new content of a tensor is not a tensor"));
+    };
     target.copy_(new).map_err(|e| Error::new(e.fault(), "X0002", format!("the new content of {name}: {e}")))
 }
 

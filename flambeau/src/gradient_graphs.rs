@@ -250,7 +250,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl Prepared {
-    /// Returns what a plan for these arguments assumes; `None` if their metadata are not complete.
+    /// Returns the assumptions of a plan for these arguments; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
         // The elements of lists and dictionaries are described like those of tuples.
         let has_containers = args.iter().any(|arg| matches!(arg, IValue::List(_) | IValue::Dict(_)));
@@ -358,8 +358,8 @@ impl GradientPlan {
         let added = results..results + wrt.len();
         graph.edit().retain_block_outputs(root, |i| !added.contains(&i));
         if let Some(node) = unknown_attribute(&graph) {
-            let what = "an attribute of an object that is not a part of the first argument";
-            return Ok(Err(NotDifferentiable::at(&graph, node, what).to_string()));
+            let reason = "an attribute of an object that is not a part of the first argument";
+            return Ok(Err(NotDifferentiable::at(&graph, node, reason).to_string()));
         }
         autodiff::unpack_results(&mut graph);
         let draws = graph.nodes_deep().any(|node| graph.effects(node).contains(Effects::RANDOM));
@@ -576,8 +576,8 @@ fn whole(
     inputs.extend(kept);
     editor.at(At::end(root));
     let Ok(found) = editor.inline_graph(backward, &inputs, None) else {
-        let what = "its backward graph cannot be inlined";
-        return Err(NotDifferentiable::at(forward, forward.ret(root), what));
+        let reason = "its backward graph cannot be inlined";
+        return Err(NotDifferentiable::at(forward, forward.ret(root), reason));
     };
     editor.retain_block_outputs(root, |i| i >= all);
     for value in found {

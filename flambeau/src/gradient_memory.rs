@@ -151,7 +151,7 @@ fn with_attribute(unit: &CompilationUnit, of: &IValue, path: &[Symbol], tensor: 
 }
 
 /// Whether the memory of each of some tensors is reached on one way only from arguments: as an argument or element, in
-/// containers and objects that are reached on one way. Linear in what the arguments hold.
+/// containers and objects that are reached by one path. Linear in the number of values that the arguments contain.
 pub(crate) fn reached_once(tensors: &[Tensor], args: &[IValue]) -> bool {
     let mut reached: HashMap<usize, u32, FxBuildHasher> =
         tensors.iter().map(|t| (t.storage().address(), 0)).collect();
@@ -219,7 +219,7 @@ pub(crate) fn unpacked_entries(
 ) -> Result<ArgSources, NotDifferentiable> {
     let registry = Arc::clone(graph.registry());
     let (ty, root) = (graph.ty(dict), graph.root());
-    let refused = |graph: &Graph, what: &str| Err(NotDifferentiable::at(graph, graph.param(root), what));
+    let refused = |graph: &Graph, reason: &str| Err(NotDifferentiable::at(graph, graph.param(root), reason));
     let Some((key, elem)) = ty.dict_types().filter(|(_, elem)| elem.is_tensor()) else {
         return refused(graph, "an argument is a dictionary of other values than tensors");
     };

@@ -276,7 +276,7 @@ impl Session {
     pub fn differentiate(&self, graph: &Graph, inputs: &[usize]) -> Result<Gradient, Error> {
         let none = CompilationUnit::new();
         let library = self.gradient_library()?;
-        let refused = |what: String| Error::new(Fault::Unsupported, "X0002", what);
+        let refused = |message: String| Error::new(Fault::Unsupported, "X0002", message);
         check_overwrites(graph, &library).map_err(refused)?;
         check_versions(graph, &library).map_err(|error| refused(error.to_string()))?;
         let graph = self.apply_text(graph, &none, PREPARE)?;

@@ -177,7 +177,8 @@ impl Library {
             return Ok(known.clone());
         }
         let schema = self.registry().schema(op);
-        let fail = |e: Error| NotDifferentiable { operator: schema.full_name(), what: e.message, node: None };
+        let fail =
+            |e: Error| NotDifferentiable { operator: schema.full_name(), reason: e.message, node: None };
         let graph_of = |index: usize, source: FormulaSource| {
             let entry = self.compiled((op, index, false), || Some(source)).map_err(fail)?;
             self.session.apply_text(entry.graph(), entry.unit(), "simplify").map(Arc::new).map_err(fail)
@@ -297,7 +298,7 @@ impl Library {
             Helper::Replace => "replace",
             Helper::CopyInto => "copy_into",
         };
-        let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), what: e.message, node: None };
+        let fail = |e: Error| NotDifferentiable { operator: name.to_owned(), reason: e.message, node: None };
         let entry =
             self.session.compile_source(source, "<helpers>").and_then(|p| p.entry(name)).map_err(fail)?;
         let graph = self.session.apply_text(entry.graph(), entry.unit(), "simplify").map_err(fail)?;
@@ -441,7 +442,7 @@ impl Session {
         )
     }
 
-    /// As [`Session::gradients`], with a choice of what happens to the history: with `create_graph` the gradients have
+    /// As [`Session::gradients`], with options for the history: with `create_graph` the gradients have
     /// a history themselves and can be differentiated again, without `retain_graph` the history is released.
     ///
     /// # Errors

@@ -48,12 +48,12 @@ const TAGS: &str = "tags are none, bool, int, float, complex, str, list, tuple, 
 
 /// An error of reading or writing a value as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{what}", place(.path))]
+#[error("{}{message}", place(.path))]
 pub struct JsonError {
     /// Position in the value, as `[1].key(0)`; empty for the value itself.
     pub path: String,
     /// Description of the error.
-    pub what: String,
+    pub message: String,
     fault: Fault,
 }
 
@@ -62,20 +62,20 @@ fn place(path: &str) -> String {
 }
 
 impl JsonError {
-    fn input(what: impl Into<String>) -> JsonError {
-        JsonError { path: String::new(), what: what.into(), fault: Fault::Input }
+    fn input(message: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), message: message.into(), fault: Fault::Input }
     }
 
-    fn limit(what: impl Into<String>) -> JsonError {
-        JsonError { path: String::new(), what: what.into(), fault: Fault::Limit }
+    fn limit(message: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), message: message.into(), fault: Fault::Limit }
     }
 
     fn too_deep() -> JsonError {
         JsonError::limit(format!("the value is nested deeper than {MAX_DEPTH}"))
     }
 
-    fn unsupported(what: impl Into<String>) -> JsonError {
-        JsonError { path: String::new(), what: what.into(), fault: Fault::Unsupported }
+    fn unsupported(message: impl Into<String>) -> JsonError {
+        JsonError { path: String::new(), message: message.into(), fault: Fault::Unsupported }
     }
 
     fn no_tag() -> JsonError {
@@ -95,7 +95,7 @@ impl JsonError {
 
 impl From<flambeau_tensor::TensorError> for JsonError {
     fn from(error: flambeau_tensor::TensorError) -> JsonError {
-        JsonError { path: String::new(), fault: error.fault(), what: error.to_string() }
+        JsonError { path: String::new(), fault: error.fault(), message: error.to_string() }
     }
 }
 

@@ -186,7 +186,7 @@ impl Optimizer {
     /// `X0003` if the rule has another kind of state.
     pub fn set_update(&mut self, update: UpdateRule) -> Result<(), Error> {
         if update.function() != self.update.function() {
-            return Err(Error::misuse("an update with another kind of state"));
+            return Err(Error::misuse("the state belongs to another kind of update"));
         }
         self.update = update;
         Ok(())

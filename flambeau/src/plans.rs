@@ -1,6 +1,6 @@
-//! Saved plans: what calls of a program observed, as JSON, so that another process specializes without profiled runs.
+//! Saved plans: the profiles of a program's calls as JSON, so that another process specializes without profiled runs.
 //!
-//! The file has no code. Whoever loads it compiles the plans again, at the first call of each entry. It is keyed by the
+//! The file has no code: a process that loads it compiles the plans again, at the first call of each entry. It is keyed by the
 //! version of this library, the instruction set and a hash of the program's graphs, because numbers of profiling nodes
 //! mean something only in the same graph after the same passes. A file for another key is ignored. A file that is
 //! malformed is an error of the function that loads it and never of a call: types in it become preconditions and
@@ -49,7 +49,7 @@ pub enum RestoredPlans {
 }
 
 impl Program {
-    /// Returns what calls under [`Execution::Profiling`] observed, as JSON for [`Program::restore_plans`].
+    /// Returns the profiles of calls under [`Execution::Profiling`], as JSON for [`Program::restore_plans`].
     /// An entry that was not called, or did not compile, is not in it.
     pub fn save_plans(&self) -> String {
         let mut entries = Vec::new();
@@ -69,7 +69,7 @@ impl Program {
         Value::Object(file).to_string()
     }
 
-    /// Uses what [`Program::save_plans`] returned in another process: the first call of each entry makes the plans.
+    /// Restores the profiles that [`Program::save_plans`] returned in another process: the first call of each entry makes the plans.
     /// Entries that were called before are left as they are. A file of another program, processor or version of this
     /// library is ignored, and so is every file unless the session runs [`Execution::Profiling`].
     ///
@@ -123,7 +123,7 @@ impl Program {
         names
     }
 
-    /// Returns what a file of plans depends on: names and values.
+    /// Returns the key of a file of plans: the names and values of the properties that it depends on.
     fn plans_key(&self) -> [(&'static str, String); 3] {
         let mut hasher = FxHasher::default();
         let mut add = |name: &str, graph: &flambeau_ir::Graph| {
@@ -218,7 +218,7 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
     let values =
         |name: &str| array(value, name)?.iter().map(value_of_json).collect::<Result<Vec<_>, Error>>();
     let runs = value.get("runs").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
-    let index = |n: u64| usize::try_from(n).map_err(|_| malformed(format!("{n} is no number of a node")));
+    let index = |n: u64| usize::try_from(n).map_err(|_| malformed(format!("{n} is not a number of a node")));
     Ok(SavedProfile {
         kinds: numbers("kinds")?,
         runs: runs.ok_or_else(|| malformed("`runs` is not a number"))?,
@@ -233,7 +233,7 @@ fn profile_of_json(value: &Value) -> Result<SavedProfile, Error> {
 const ATOMS: [Type; 5] = [Type::BOOL, Type::INT, Type::FLOAT, Type::COMPLEX, Type::STR];
 
 fn value_of_json(value: &Value) -> Result<SavedValue, Error> {
-    let wrong = |what: &Value| malformed(format!("`{what}` is no observed value"));
+    let wrong = |what: &Value| malformed(format!("`{what}` is not an observed value"));
     match value {
         Value::Null => Ok(SavedValue::Unobserved),
         Value::String(name) => match name.as_str() {

@@ -104,12 +104,12 @@ impl Program {
     /// Returns the program with an object of one of its module classes as its module, under the given archive name.
     ///
     /// # Errors
-    /// `X0003` if the class of the object is no module class of the program, or the object has another number of slots;
+    /// `X0003` if the class of the object is not a module class of the program, or the object has another number of slots;
     /// `A0045` if the hooks of the class do not match `forward`.
     pub fn with_module(&self, object: Object, name: &str) -> Result<Program, Error> {
         let class = self.unit.class(object.class()).filter(|class| class.is_module);
         if class.is_none_or(|class| class.attributes.len() != object.read().len()) {
-            return Err(Error::misuse("the object is no module of the program"));
+            return Err(Error::misuse("the object is not a module of the program"));
         }
         let (missing, extra_files) = (IndexMap::default(), Vec::new());
         #[cfg(feature = "archive")]
@@ -473,7 +473,7 @@ impl Entry {
     }
 
     /// Returns the guards that failed in calls of this graph under [`crate::Execution::Profiling`]: the value, the
-    /// guarded type, the type that it had, and what was recompiled. Guards of older plans come first.
+    /// guarded type, the type that it had, and the recompiled continuation, if any. Guards of older plans come first.
     pub fn deoptimizations(&self) -> Vec<Deoptimization> {
         self.engine.deoptimizations(&self.graph)
     }

@@ -32,7 +32,7 @@ pub enum Execution {
     /// Optimization, then bytecode.
     #[default]
     Optimized,
-    /// The first calls of an entry run with profiling nodes; later calls run bytecode that is specialized to what they
+    /// The first calls of an entry run with profiling nodes; later calls run bytecode that is specialized to the types, sizes and branches that they
     /// observed, under guards. Results are those of [`Execution::Optimized`].
     Profiling,
 }

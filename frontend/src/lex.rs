@@ -489,8 +489,8 @@ impl Lexer<'_> {
 
     fn word(&mut self, f_depth: u32) {
         let start = self.pos;
-        let plain = self.bytes[start..self.end].iter();
-        self.pos += plain.take_while(|&&b| b == b'_' || b.is_ascii_alphanumeric()).count();
+        let bytes = self.bytes[start..self.end].iter();
+        self.pos += bytes.take_while(|&&b| b == b'_' || b.is_ascii_alphanumeric()).count();
         let rest = if self.at(self.pos) < 0x80 { "" } else { &self.src[self.pos..self.end] };
         let more = self.pos;
         for (i, c) in rest.char_indices() {

@@ -133,7 +133,7 @@ pub(crate) fn escapes(body: &str, out: &mut Vec<u8>) -> Result<(), String> {
         }
         let e = bytes[i + 1];
         i += 2;
-        let plain = match e {
+        let character = match e {
             b'\n' => continue,
             b'\r' => {
                 i += usize::from(bytes.get(i) == Some(&b'\n'));
@@ -173,7 +173,7 @@ pub(crate) fn escapes(body: &str, out: &mut Vec<u8>) -> Result<(), String> {
                 e
             }
         };
-        out.push(plain);
+        out.push(character);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::span::Span;
 use crate::tree::{Ast, SyntaxOp, TreeId, TreeKind};
 
 /// Defines views and their accessors. `tree`, `optional`, `list` are the child at a position: required, optional, or the children
-/// of a list; `rest` is all children from a position on; `name` and `op` are what the tree itself holds. The entry
+/// of a list; `rest` is all children from a position on; `name` and `op` are stored in the tree itself. The entry
 /// `While { cond: tree 0, body: list 1 }` expands to
 ///
 /// ```text

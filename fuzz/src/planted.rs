@@ -265,7 +265,7 @@ fn replace_capture(graph: &mut Graph, node: NodeId) {
 }
 
 /// Copies the last node before a bail-out that writes or prints to the start of its subgraph, if the bail-out captures
-/// what the node uses.
+/// the operands of the node.
 fn repeat_effect(graph: &mut Graph, node: NodeId) {
     let before = std::iter::successors(graph.prev(node), |&n| graph.prev(n));
     let has_effect = |&n: &NodeId| {

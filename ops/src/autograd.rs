@@ -170,23 +170,23 @@ fn gathering(g: &mut Gen<'_>) -> IValue {
 }
 
 fn rows() -> Vec<OverloadRow> {
-    let asks = |row: OverloadRow| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
+    let with_effects = |row: OverloadRow| row.effects(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE);
     vec![
-        asks(row(
+        with_effects(row(
             "aten::backward",
             "",
             "Accumulates the gradients of a tensor in its leaves.",
             backward_of_one,
         ))
         .sample(|g, _| vec![leaf(g)]),
-        asks(row(
+        with_effects(row(
             "aten::backward",
             "TensorList",
             "Accumulates the gradients of tensors in their leaves.",
             backward_of_list,
         ))
         .sample(|g, _| vec![IValue::list(Type::TENSOR, vec![leaf(g), leaf(g)])]),
-        asks(row("aten::grad", "", "The gradients of outputs with respect to inputs.", grad)).sample(
+        with_effects(row("aten::grad", "", "The gradients of outputs with respect to inputs.", grad)).sample(
             |g, _| {
                 let one = leaf(g);
                 let all = || IValue::list(Type::TENSOR, vec![one.clone()]);

@@ -19,11 +19,11 @@ _GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
 
 
 class Unknown(Exception):
-    """The object is no type of programs."""
+    """The object is not a type of TorchScript."""
 
     def __init__(self, what: str, message: str | None = None) -> None:
         super().__init__(what)
-        self.message = message or f"{what} is no type of programs"
+        self.message = message or f"{what} is not a type of TorchScript"
 
 
 def _without_types(annotation: Any) -> str | None:
@@ -112,7 +112,7 @@ def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> st
     """Returns the annotation for an attribute with this value.
 
     Raises:
-        Unknown: programs have no such value, or its type does not follow from it.
+        Unknown: TorchScript has no such value, or the value does not determine its type.
     """
     kind = type(value)
     if kind in _PLAIN and kind not in (list, dict):

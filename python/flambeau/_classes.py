@@ -151,7 +151,7 @@ def _plain(texts: Texts, cls: type) -> str:
 
 
 def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter) -> None:
-    """Rewrites the declaration of an attribute. A value makes it a constant of the class, which programs have if it is `Final`."""
+    """Rewrites the declaration of an attribute. A value makes it a constant of the class, which TorchScript supports if it is `Final`."""
     hint = vars(cls).get("__annotations__", {}).get(getattr(node.target, "id", ""))
     is_final = hint is typing.Final or typing.get_origin(hint) is typing.Final
     if isinstance(hint, dataclasses.InitVar):
@@ -205,7 +205,7 @@ def _behind_comma(source: Source, param: ast.arg, mark: str) -> tuple[int, int]:
 
 
 def _has_meaning(decorator: ast.expr) -> bool:
-    """Returns whether a decorator of a method is one that programs have."""
+    """Returns whether TorchScript supports a decorator of a method."""
     text = ast.unparse(decorator)
     return text in ("property", "staticmethod") or text.endswith(".setter")
 
@@ -215,10 +215,10 @@ def _end(node: Any) -> tuple[int, int]:
 
 
 def _methods_of_data_class(texts: Texts, cls: Any, own: set[str], place: Place, indent: str) -> str:
-    """Returns the methods that the decorator of a data class generates, in the form that programs have."""
+    """Returns the methods that the decorator of a data class generates, in a form that TorchScript supports."""
     hints = typing.get_type_hints(cls)
     fields: list[Any] = list(cls.__dataclass_fields__.values())
-    # Parameters of the constructor that are no fields are passed on to `__post_init__`.
+    # Parameters of the constructor that are not fields are passed on to `__post_init__`.
     passed = [field for field in fields if isinstance(hints[field.name], dataclasses.InitVar)]
     stored = dataclasses.fields(cls)
     text = ""

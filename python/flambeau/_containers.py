@@ -121,7 +121,7 @@ class ScriptDict(MutableMapping[Any, Any]):
         try:
             self._native.check(key)
         except TypeError as error:
-            # As in PyTorch: a key of another type is no key of the dictionary.
+            # As in PyTorch: a key of another type is not a key of the dictionary.
             raise KeyError(key) from error
 
     def __contains__(self, key: Any) -> bool:

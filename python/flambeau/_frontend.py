@@ -43,7 +43,7 @@ _BUILTINS = frozenset({
     "hex", "id", "int", "isinstance", "len", "list", "max", "min", "oct", "ord", "pow", "print", "range", "reversed", "round",
     "slice", "sorted", "str", "sum", "super", "tuple", "zip", "NotImplemented", "Ellipsis",
 })  # fmt: skip
-"""The builtins that programs have."""
+"""The builtins of Python that TorchScript supports."""
 
 
 class Place:
@@ -53,7 +53,7 @@ class Place:
         self.file, self.line, self.column, self.text = file, line, column, text
 
     def error(self, message: str) -> UnsupportedError:
-        """Makes the exception for something that programs do not have."""
+        """Makes the exception for a construct that TorchScript does not support."""
         caret = " " * (self.column - 1) + "^"
         gutter = " " * len(str(self.line))
         shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
@@ -80,7 +80,7 @@ class Source:
         try:
             node = ast.parse(text).body[0]
         except SyntaxError:
-            # A lambda within another statement, whose first line alone is no statement.
+            # A lambda within another statement, whose first line alone is not a statement.
             raise self.place(None).error("only functions that `def` defines can be compiled") from None
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             raise self.place(node).error("only functions that `def` defines can be compiled")
@@ -88,7 +88,7 @@ class Source:
 
     @staticmethod
     def of_text(text: str, name: str, node: Any) -> Source:
-        """Returns a definition in a text that is no file."""
+        """Returns a definition in a text that is not a file."""
         source = object.__new__(Source)
         source.file, source.first, source.lines, source.node = name, 1, text.splitlines(), node
         return source
@@ -207,7 +207,7 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: Rewriter) -> No
     if result is not None:
         try:
             returns = f" -> {rewriter._type(result, edits.source.place(node))}"
-        except Exception:  # A type that programs do not have.
+        except Exception:  # A type that TorchScript does not have.
             returns = ""
     text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError({_NOT_RUN!r})"
     start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
@@ -234,7 +234,7 @@ def _typed_any(parameter: str) -> str:
 
 
 def _bound_names(node: ast.AST) -> set[str]:
-    """Returns the names that are variables of a function: parameters and whatever it assigns."""
+    """Returns the names that are variables of a function: its parameters and the names that it assigns."""
     names = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
@@ -284,7 +284,7 @@ class Rewriter(ast.NodeVisitor):
         self.find = find
         # Whether annotations that Python cannot evaluate are left to the compiler.
         self.text = text
-        # The meaning of an attribute of `self` that is no attribute of the compiled class.
+        # The meaning of an attribute of `self` that is not an attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
         # Lines whose comments are replaced.
@@ -460,7 +460,7 @@ class Rewriter(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_If(self, node: ast.If) -> None:
-        # The compiler omits the branch that only Python takes, which can have what programs do not have.
+        # The compiler omits the branch that only Python takes, which may have constructs that TorchScript does not support.
         live = self._is_true_in_programs(node.test)
         self.visit(node.test)
         for branch, is_dead in ((node.body, live is False), (node.orelse, live is True)):

@@ -27,7 +27,7 @@ def import_classes(texts: Texts, module: TorchModule) -> dict[str, str]:
     """Adds the classes and functions of a module's program to a new program. Returns their names there by those in the old.
 
     Raises:
-        UnsupportedError: the source has a constant that is no tensor.
+        UnsupportedError: the source has a constant that is not a tensor.
     """
     files, constants = module._root().sources()
     definitions = {f"{file}.{name}": (file, text) for file, source in files for name, text in _definitions(source)}

@@ -317,7 +317,7 @@ class _Facts:
                 try:
                     text = self.texts.type_text(hint, place)
                 except NotImplementedError:
-                    # The annotation is no type of programs, such as a tuple of any length; the value may have one.
+                    # The annotation is not a type of TorchScript, such as a tuple of any length; the value may have one.
                     text = None
             if text is None:
                 text = type_of_value(value, self._class_name)
@@ -408,7 +408,7 @@ class _Facts:
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
-                    raise place_of(cls).error(f"a hook of `{cls.__name__}` that is no function")
+                    raise place_of(cls).error(f"a hook of `{cls.__name__}` that is not a function")
                 name = hook.__name__
                 if self._hook_functions.get(name, hook) is not hook:
                     what = "Pre-hook" if kind == "_forward_pre_hooks" else "Hook"

@@ -32,7 +32,7 @@ def type_text(value: Any) -> str | None:
     """Returns the annotation for a value; ``None`` for the value ``None``, which is written as a literal.
 
     Raises:
-        MisuseError: programs have no such values.
+        MisuseError: TorchScript has no such values.
     """
     if isinstance(value, _native.Tensor):
         return "Tensor"

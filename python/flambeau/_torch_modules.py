@@ -452,7 +452,7 @@ class TorchModule(_Module, ScriptModule):
         origin = self.__dict__.get("_origin")
         names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
         if not names:
-            raise TypeError(f"{self.original_name!r} object is no container of modules")
+            raise TypeError(f"{self.original_name!r} object is not a container of modules")
         return names
 
     def __len__(self) -> int:

@@ -165,7 +165,7 @@ class Trace:
     def call(self, operator: str, args: Sequence[Any], results: Sequence[Any]) -> None:
         """Records a call of an operator that was made, with the arguments of its schema in order."""
         self.locate()
-        # The conversion of constants is no part of the run.
+        # The conversion of constants is not part of the run.
         with self.pause():
             values = self.recorder.call(operator, [self.operand(arg) for arg in args])
             for value, result in zip(values, results, strict=True):
@@ -481,7 +481,7 @@ def call_in_trace(
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:
         raise MisuseError(
-            f"the trace calls the compiled module {owner.original_name!r}, which is no part of the module that is traced"
+            f"the trace calls the compiled module {owner.original_name!r}, which is not part of the module that is traced"
         )
     # The method in the program of the trace, in which the class of the module has another name.
     path, class_name = found

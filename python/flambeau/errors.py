@@ -106,7 +106,7 @@ def _make(
     """Makes the exception for an error of the compiler. Called by the extension."""
     cls = _CLASSES.get(fault, Error)
     if code == "F0002":
-        # Syntax of Python that programs do not have.
+        # Syntax of Python that TorchScript does not have.
         cls = UnsupportedError
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")

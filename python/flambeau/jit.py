@@ -456,7 +456,7 @@ def _script(definition: Any, texts: Texts) -> Any:
         return modules.adopt(texts.compile(), definition)
     from .errors import MisuseError
 
-    raise MisuseError(f"an object of type `{type(definition).__name__}` is no function, class or module")
+    raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
 
 
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:

@@ -263,7 +263,7 @@ pub(crate) fn export(py: Python<'_>, tensor: &Tensor, versioned: bool) -> PyResu
     }
 }
 
-/// Frees what [`export`] made: the whole begins with the structure.
+/// Frees an allocation of [`export`], which begins with the structure.
 ///
 /// # Safety
 /// `managed` was made by [`export`] with this type and is not used afterwards.

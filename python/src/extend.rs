@@ -143,7 +143,7 @@ impl Operator {
         Ok(results)
     }
 
-    /// Compares results with what the shape function and the dtype state.
+    /// Compares results with the sizes of the shape function and the stated dtype.
     fn check(&self, py: Python<'_>, args: &[IValue], results: &[IValue], program: &Hosted) -> PyResult<()> {
         let tensors = || results.iter().filter_map(IValue::as_tensor);
         let name = self.schema.full_name();
@@ -353,7 +353,7 @@ impl PyRuleText {
     }
 
     /// Compares both sides of every rule on generated arguments: `(rule, number of trials, the reason of a failure or why there
-    /// was no trial)`.
+    /// was not a trial)`.
     fn trials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let rules = or_raise(py, self.session.rules())?.filtered(|rule| self.rules.contains(&rule.name));
         let registry = self.session.registry();

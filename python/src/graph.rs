@@ -437,7 +437,7 @@ impl PyValue {
         let program = or_raise(py, read)?;
         let graph = or_raise(py, program.entry("forward"))?;
         let ty = graph.graph().inputs().next().map(|value| graph.graph().ty(value));
-        let ty = ty.ok_or_else(|| misuse(py, format!("`{text}` is no type")))?;
+        let ty = ty.ok_or_else(|| misuse(py, format!("`{text}` is not a type")))?;
         self.lock(py)?.edit().set_type(self.1, ty);
         Ok(())
     }
@@ -533,7 +533,7 @@ pub(crate) fn parse_graph(py: Python<'_>, text: &str, name: &str) -> PyResult<Py
     Ok(PyGraph::new(graph, program.into()))
 }
 
-/// The names of the passes, with what they do.
+/// The names of the passes, with a description of each.
 #[pyfunction]
 pub(crate) fn passes(py: Python<'_>) -> PyResult<Vec<(String, String)>> {
     let session = session(py)?;

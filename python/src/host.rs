@@ -1,4 +1,4 @@
-//! Python as the host of programs: what a program leaves to Python.
+//! Python as the host of programs: calls and objects that a program leaves to Python.
 //!
 //! A name that is not compiled is an object of the host. Reading its members and calling it are `prim::PythonOp` nodes, which
 //! take the interpreter lock for their duration; results are objects of the host again, until an annotation converts them with

@@ -2,7 +2,7 @@
 //!
 //! Two storages over the same bytes would break the tensor library's locking: a storage's lock protects its bytes only if
 //! no other storage has them. [`Loans`] therefore gives each range of bytes to at most one storage at a time. Tensors within a
-//! range share its storage if the range was lent for the same call, or for a handle of Python that [`share`] was told and that
+//! range share its storage if the range was lent for the same call, or for a handle of Python that was passed to [`share`] and that
 //! is still alive. Other memory that overlaps a range is copied. Copies are read-only, so that a write that its owner would not
 //! see is an error instead of lost.
 #![allow(unsafe_code, reason = "tensors over memory of other libraries")]

@@ -1,5 +1,5 @@
 //! Random numbers of programs that run on tensors of PyTorch: they are drawn from PyTorch's default generator, so that
-//! `torch.manual_seed` sets them and a compiled function draws what the function of Python draws.
+//! `torch.manual_seed` sets them, and a compiled function draws the same numbers as the function of Python.
 //!
 //! The state moves to the engine of the run when it first draws, and back when Python runs: after the run and before a call of Python
 //! within it. Runs that draw nothing cost nothing. Both sides use MT19937; the layout of the state is that of `torch.get_rng_state`.

@@ -1,6 +1,6 @@
 //! Shape functions that are written in Python.
 //!
-//! A shape function takes what an operator takes, with the list of sizes of a tensor in its place, and returns the sizes of each
+//! A shape function has the parameters of an operator, with a list of sizes in place of each tensor, and returns the sizes of each
 //! result. While a program is compiled the function runs where all sizes and numbers are known; otherwise nothing is stated about
 //! the results. An exception of the function states nothing either: the kernel raises the error of such operands.
 
@@ -87,7 +87,7 @@ fn sizes_of_value<'py>(py: Python<'py>, value: &IValue, program: &Hosted) -> PyR
     }
 }
 
-/// Returns the operand of a shape function by what is known about a node's operand.
+/// Returns the argument of a shape function that the facts about a node's operand determine.
 fn known_operand<'py>(
     py: Python<'py>,
     cx: &ShapeCx<'_>,

@@ -1,7 +1,7 @@
 //! The class `Tensor`: its data, its metadata and its gradient.
 //!
 //! Operators, indexing and printing are added in Python (`flambeau/_tensor.py`), over compiled one-line programs, so that they
-//! mean what they mean in programs.
+//! have the semantics of programs.
 
 use flambeau::Session;
 use flambeau::exec::KernelError;

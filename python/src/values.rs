@@ -42,7 +42,7 @@ pub(crate) enum Library {
     Numpy,
 }
 
-/// The state of one call: what its arguments lend.
+/// The state of one call: the memory that its arguments lend.
 pub(crate) struct Call<'a, 'py> {
     py: Python<'py>,
     /// The program whose classes the values are of.

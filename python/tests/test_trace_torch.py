@@ -214,7 +214,7 @@ def test_functions_with_equal_names_and_callees():
     x = torch.ones(2)
     ours = jit.trace(lambda x: one(x) + two(x) + one(x), x)
     assert ours(x).tolist() == [9, 9]
-    # The callees of both are called `inner`: the second is no call.
+    # The callees of both are called `inner`: the second is not a call.
     assert str(ours.graph).count("prim::CallFunction") >= 2
     compiled = jit.script(called_by_name(ours))
     assert compiled(x).tolist() == [18, 18]

@@ -82,7 +82,7 @@ pub struct FueledRewrite {
     /// The pass.
     pub pass: &'static str,
     /// The rule or kind of rewrite.
-    pub what: String,
+    pub rewrite: String,
     /// The operator and results of the rewritten node, as printed before the rewrite.
     pub at: String,
     /// The number of the rewrite within the run, from 1.
@@ -217,8 +217,12 @@ impl Control {
         }
         self.total += 1;
         if self.total_limit == Some(self.total) {
-            self.last =
-                Some(FueledRewrite { pass, what: "start".to_owned(), at: String::new(), number: self.total });
+            self.last = Some(FueledRewrite {
+                pass,
+                rewrite: "start".to_owned(),
+                at: String::new(),
+                number: self.total,
+            });
         }
         true
     }
@@ -241,8 +245,8 @@ pub struct Fuel<'c> {
 }
 
 impl Fuel<'_> {
-    /// Takes one unit for rewrite `what` at `node`. If this returns `false`, the pass must not do the rewrite.
-    pub fn take(&mut self, what: &str, graph: &Graph, node: NodeId) -> bool {
+    /// Takes one unit for rewrite `rewrite` at `node`. If this returns `false`, the pass must not do the rewrite.
+    pub fn take(&mut self, rewrite: &str, graph: &Graph, node: NodeId) -> bool {
         if self.used >= self.limit || self.control.total >= self.total_limit {
             return false;
         }
@@ -254,10 +258,11 @@ impl Fuel<'_> {
         if self.control.total == self.total_limit {
             let at = describe(graph, node);
             let number = self.control.total;
-            self.control.last = Some(FueledRewrite { pass: self.pass, what: what.to_owned(), at, number });
+            self.control.last =
+                Some(FueledRewrite { pass: self.pass, rewrite: rewrite.to_owned(), at, number });
         }
         if let Some(trace) = &mut self.control.trace {
-            trace.rewrite(self.pass, what, graph, node);
+            trace.rewrite(self.pass, rewrite, graph, node);
         }
         true
     }
@@ -337,7 +342,7 @@ pub fn bisect<E>(
     }
     let mut control = base.restarted().with_total_limit(bad);
     run(&mut control)?;
-    let unknown = FueledRewrite { pass: "", what: String::new(), at: String::new(), number: bad };
+    let unknown = FueledRewrite { pass: "", rewrite: String::new(), at: String::new(), number: bad };
     Ok(BisectResult::Guilty(control.last.unwrap_or(unknown)))
 }
 
@@ -375,6 +380,6 @@ mod tests {
             Ok(done >= 38)
         });
         let Ok(BisectResult::Guilty(spent)) = verdict else { panic!("{verdict:?}") };
-        assert_eq!((spent.pass, spent.what.as_str(), spent.at.as_str()), ("p", "step 37", "prim::Print"));
+        assert_eq!((spent.pass, spent.rewrite.as_str(), spent.at.as_str()), ("p", "step 37", "prim::Print"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A [`Pass`] accesses a graph through its [`PassCx`]: up-to-date analyses, an editor, patches, fuel, logs. A
 //! [`Pipeline`] is a list of passes, parsed from text with a [`PassLibrary`]. A [`Manager`] runs it under [`Checks`]
-//! and [`Control`] and reports what each pass did. Rules over operators are text, checked against the registry
+//! and [`Control`] and reports the changes of each pass. Rules over operators are text, checked against the registry
 //! ([`rules`]). They are applied greedily or (feature `egraph`) by equality saturation, which searches for the cheapest
 //! equal program.
 //!

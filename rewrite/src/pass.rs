@@ -221,11 +221,11 @@ impl<'a> PassCx<'a> {
         plan.apply(&mut self.graph.edit())
     }
 
-    /// Takes fuel for rewrite `what` at `node`. If this returns `false`, the pass must not do the rewrite.
-    pub fn fuel(&mut self, what: &str, node: NodeId) -> bool {
-        let took = self.control.meter(self.pass, self.aliases).take(what, self.graph, node);
+    /// Takes fuel for rewrite `rewrite` at `node`. If this returns `false`, the pass must not do the rewrite.
+    pub fn fuel(&mut self, rewrite: &str, node: NodeId) -> bool {
+        let took = self.control.meter(self.pass, self.aliases).take(rewrite, self.graph, node);
         if took {
-            self.log(LogLevel::Update, |g| format!("{what} at {}", describe(g, node)));
+            self.log(LogLevel::Update, |g| format!("{rewrite} at {}", describe(g, node)));
         }
         took
     }

@@ -44,7 +44,7 @@ impl From<ValueId> for Planned {
 }
 
 #[derive(Debug)]
-enum Step {
+enum PatchStep {
     Insert {
         at: At,
         op: Op,
@@ -70,7 +70,7 @@ enum Step {
 #[derive(Debug)]
 pub struct Patch {
     revision: Revision,
-    steps: Vec<Step>,
+    steps: Vec<PatchStep>,
     nodes: u32,
 }
 
@@ -93,7 +93,7 @@ impl Patch {
     /// Drops all but the first `len` edits. Results of dropped insertions must not be referred to afterwards.
     pub fn truncate(&mut self, len: usize) {
         let dropped = self.steps.drain(len.min(self.steps.len())..);
-        let made = dropped.filter(|s| matches!(s, Step::Insert { .. })).count();
+        let made = dropped.filter(|s| matches!(s, PatchStep::Insert { .. })).count();
         self.nodes -= made as u32;
     }
 
@@ -121,7 +121,7 @@ impl Patch {
         types: &[Type],
         loc: LocId,
     ) -> u32 {
-        self.steps.push(Step::Insert {
+        self.steps.push(PatchStep::Insert {
             at,
             op: op.into(),
             operands: operands.into(),
@@ -144,12 +144,12 @@ impl Patch {
 
     /// Plans the replacement of every use of `old` by `new`.
     pub fn replace_all_uses(&mut self, old: ValueId, new: impl Into<Planned>) {
-        self.steps.push(Step::ReplaceAll { old, new: new.into() });
+        self.steps.push(PatchStep::ReplaceAll { old, new: new.into() });
     }
 
     /// Plans the replacement of operand `index`.
     pub fn set_operand(&mut self, node: NodeId, index: usize, value: impl Into<Planned>) {
-        self.steps.push(Step::SetOperand { node, index: index as u32, value: value.into() });
+        self.steps.push(PatchStep::SetOperand { node, index: index as u32, value: value.into() });
     }
 
     /// Adds moves of nodes, within or between blocks, which the alias analysis planned
@@ -193,13 +193,13 @@ impl Patch {
     /// ```
     pub fn move_nodes(&mut self, moves: &MovePlan) -> Result<(), Stale> {
         moves.revision.check(self.revision)?;
-        self.steps.extend(moves.steps.iter().copied().map(Step::Move));
+        self.steps.extend(moves.steps.iter().copied().map(PatchStep::Move));
         Ok(())
     }
 
     /// Plans the removal of a node. The node must have no uses when the edit is applied.
     pub fn erase(&mut self, node: NodeId) {
-        self.steps.push(Step::Erase(node));
+        self.steps.push(PatchStep::Erase(node));
     }
 }
 
@@ -220,23 +220,23 @@ impl EditPlan for Patch {
         };
         for step in self.steps {
             match step {
-                Step::Insert { at, op, operands, attrs, types, loc } => {
+                PatchStep::Insert { at, op, operands, attrs, types, loc } => {
                     let operands: SmallVec<[ValueId; 8]> =
                         operands.iter().map(|&v| resolve(editor.graph(), &made, v)).collect();
                     let attrs = editor.attrs(attrs);
                     editor.at(at).loc(loc);
                     made.push(editor.insert(op, &operands, attrs, &types));
                 }
-                Step::ReplaceAll { old, new } => {
+                PatchStep::ReplaceAll { old, new } => {
                     let new = resolve(editor.graph(), &made, new);
                     editor.replace_all_uses(old, new);
                 }
-                Step::SetOperand { node, index, value } => {
+                PatchStep::SetOperand { node, index, value } => {
                     let value = resolve(editor.graph(), &made, value);
                     editor.set_operand(node, index as usize, value);
                 }
-                Step::Erase(node) => editor.erase(node),
-                Step::Move(step) => step.apply(editor),
+                PatchStep::Erase(node) => editor.erase(node),
+                PatchStep::Move(step) => step.apply(editor),
             }
         }
         Ok(made)

@@ -18,7 +18,7 @@ pub enum TraceEvent {
         /// The pass.
         pass: &'static str,
         /// The rule, or kind of rewrite.
-        what: String,
+        rewrite: String,
         /// The node as printed before the rewrite: `%3 = ns::op`.
         at: String,
         /// The results of the node.
@@ -64,8 +64,8 @@ pub enum TraceEvent {
 impl fmt::Display for TraceEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TraceEvent::Rewrite { pass, what, at, proof, .. } => {
-                write!(f, "{pass}: {what} at {at}")?;
+            TraceEvent::Rewrite { pass, rewrite, at, proof, .. } => {
+                write!(f, "{pass}: {rewrite} at {at}")?;
                 for line in proof.iter().flat_map(|p| p.lines()) {
                     write!(f, "\n    {line}")?;
                 }
@@ -111,10 +111,10 @@ impl RewriteTrace {
         &self.events
     }
 
-    pub(crate) fn rewrite(&mut self, pass: &'static str, what: &str, graph: &Graph, node: NodeId) {
+    pub(crate) fn rewrite(&mut self, pass: &'static str, rewrite: &str, graph: &Graph, node: NodeId) {
         let at = crate::control::describe(graph, node);
         let values = graph.results(node).collect();
-        self.events.push(TraceEvent::Rewrite { pass, what: what.to_owned(), at, values, proof: None });
+        self.events.push(TraceEvent::Rewrite { pass, rewrite: rewrite.to_owned(), at, values, proof: None });
     }
 
     /// Records the values, with their former names, whose nodes moved into the subgraph of `group`.
@@ -207,7 +207,7 @@ impl RewriteTrace {
                 family.insert(*whole);
             }
         }
-        // The forward traversal finds what followed from the value, the backward one what led to it.
+        // The forward traversal finds the values that replaced the value, the backward one those that it replaced.
         let link = |family: &mut HashSet<ValueId, FxBuildHasher>, event: &TraceEvent| {
             if let TraceEvent::Replaced { old, new, .. } = event
                 && (family.contains(old) || family.contains(new))

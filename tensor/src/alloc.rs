@@ -275,7 +275,7 @@ struct Free {
     packed: Packed,
 }
 
-/// Blocks from this size in bytes on are large: their page faults take longer than what most loops do with them. A recycler
+/// Blocks from this size in bytes on are large: page faults of their first use take longer than most loops over them. A recycler
 /// keeps them up to its own limit, and others up to [`KEPT_BYTES`], because programs whose tensors have many sizes would
 /// otherwise hold many times what they use.
 const LARGE_BLOCK_BYTES: usize = 16 << 20;

@@ -78,7 +78,7 @@ pub fn gradient_sums<T: Real>(
     Ok(sums)
 }
 
-/// Returns an error unless two numbers of `what` are equal.
+/// Returns an error unless two numbers of items are equal; `what` names the items.
 fn expect(own: usize, given: usize, what: &str) -> Result<()> {
     match own == given {
         true => Ok(()),

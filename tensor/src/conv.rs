@@ -543,7 +543,7 @@ mod tests {
     use crate::scalar::Scalar;
 
     /// Reference implementation in two dimensions: the definition, one multiplication at a time.
-    fn plain(x: &Tensor, w: &Tensor, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
+    fn reference(x: &Tensor, w: &Tensor, spec: &ConvSpec, sizes: &[i64]) -> Vec<f64> {
         let mut out = Tensor::zeros(sizes, DType::F64).unwrap().to_vec::<f64>().unwrap();
         let (xs, ws) = (x.sizes(), w.sizes());
         let (xv, wv) = (x.to_vec::<f64>().unwrap(), w.to_vec::<f64>().unwrap());
@@ -614,7 +614,7 @@ mod tests {
                         let got = convolution(&x, &w, None, &spec).unwrap();
                         assert_eq!(
                             got.to_vec::<f64>().unwrap(),
-                            plain(&x, &w, &spec, got.sizes()),
+                            reference(&x, &w, &spec, got.sizes()),
                             "{spec:?} kernel {kernel:?}"
                         );
                     }

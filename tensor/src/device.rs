@@ -63,9 +63,9 @@ impl Device {
         let bad = || TensorError::value(format!("Invalid device string: '{text}'"));
         let (kind, index) = match text.split_once(':') {
             Some((kind, index)) => {
-                let plain =
+                let is_decimal =
                     index.bytes().all(|b| b.is_ascii_digit()) && (index == "0" || !index.starts_with('0'));
-                (kind, Some(index.parse::<u8>().ok().filter(|i| plain && *i < 128).ok_or_else(bad)?))
+                (kind, Some(index.parse::<u8>().ok().filter(|i| is_decimal && *i < 128).ok_or_else(bad)?))
             }
             None => (text, None),
         };

@@ -23,7 +23,7 @@ pub struct Layout {
     /// Whether the layout is row-major without gaps; strides of dimensions of size 1 are ignored.
     contiguous: bool,
     /// Whether all strides equal those of [`contiguous_strides`].
-    plain: bool,
+    row_major_strides: bool,
 }
 
 impl Clone for Layout {
@@ -36,7 +36,7 @@ impl Clone for Layout {
             offset: self.offset,
             numel: self.numel,
             contiguous: self.contiguous,
-            plain: self.plain,
+            row_major_strides: self.row_major_strides,
         }
     }
 }
@@ -133,15 +133,15 @@ pub fn channels_last_strides(sizes: &[i64]) -> Result<Dims> {
 #[inline]
 fn strides_contiguous(sizes: &[i64], strides: &[i64]) -> (bool, bool) {
     let mut step: i64 = 1;
-    let mut plain = true;
+    let mut all_equal = true;
     for (&size, &stride) in sizes.iter().zip(strides).rev() {
-        plain &= stride == step;
+        all_equal &= stride == step;
         if size != 1 && stride != step {
             return (false, false);
         }
         step = step.wrapping_mul(size.max(1));
     }
-    (true, plain)
+    (true, all_equal)
 }
 
 /// Whether elements of a layout share memory locations.
@@ -202,7 +202,14 @@ impl Layout {
         check_rank(sizes.len())?;
         let numel = numel_of(sizes)?;
         let strides = contiguous_strides(sizes);
-        Ok(Layout { sizes: dims(sizes), strides, offset: 0, numel, contiguous: true, plain: true })
+        Ok(Layout {
+            sizes: dims(sizes),
+            strides,
+            offset: 0,
+            numel,
+            contiguous: true,
+            row_major_strides: true,
+        })
     }
 
     /// Returns the row-major layout of a matrix with few elements, which needs no check for overflow.
@@ -216,15 +223,15 @@ impl Layout {
             offset: 0,
             numel: rows * columns,
             contiguous: true,
-            plain: true,
+            row_major_strides: true,
         }
     }
 
     /// Makes a layout of parts that are valid because another layout is (views).
     #[inline]
     pub(crate) fn of_parts(sizes: Dims, strides: Dims, offset: i64, numel: i64) -> Layout {
-        let (contiguous, plain) = strides_contiguous(&sizes, &strides);
-        Layout { sizes, strides, offset, numel, contiguous: contiguous || numel == 0, plain }
+        let (contiguous, row_major_strides) = strides_contiguous(&sizes, &strides);
+        Layout { sizes, strides, offset, numel, contiguous: contiguous || numel == 0, row_major_strides }
     }
 
     /// Returns the row-major layout at offset 0 with the sizes of `self`, which are already checked.
@@ -232,18 +239,22 @@ impl Layout {
     pub(crate) fn to_contiguous(&self) -> Layout {
         Layout {
             sizes: dims(&self.sizes),
-            strides: if self.plain { dims(&self.strides) } else { contiguous_strides(&self.sizes) },
+            strides: if self.row_major_strides {
+                dims(&self.strides)
+            } else {
+                contiguous_strides(&self.sizes)
+            },
             offset: 0,
             numel: self.numel,
             contiguous: true,
-            plain: true,
+            row_major_strides: true,
         }
     }
 
     /// Returns the layout with no dimensions.
     pub fn scalar() -> Layout {
         let (sizes, strides) = (Dims::new(), Dims::new());
-        Layout { sizes, strides, offset: 0, numel: 1, contiguous: true, plain: true }
+        Layout { sizes, strides, offset: 0, numel: 1, contiguous: true, row_major_strides: true }
     }
 
     /// Returns the sizes.

@@ -1,7 +1,7 @@
 //! Strided tensors over shared, versioned, lockable storage: the loops, not the operators.
 //!
 //! A [`Tensor`] is one pointer to a dtype, a [`Layout`] and a [`Storage`]. Views share the storage; clones share
-//! identity. The crate contains what kernels are built from: dispatch over dtypes, promotion, broadcasting, strided
+//! identity. The crate contains the building blocks of kernels: dispatch over dtypes, promotion, broadcasting, strided
 //! loops that vectorize, reductions, matrix products, comparison, printing. It contains no operator's name or schema.
 //!
 //! Invariants: metadata is read without a lock and stays valid as long as the tensor. A storage's bytes are accessed

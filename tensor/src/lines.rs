@@ -231,7 +231,7 @@ impl<'a> Buffer<'a> {
         bytes::zeroed(&mut self.bytes[..count])
     }
 
-    /// Forgets what was written.
+    /// Marks all bytes as unwritten.
     #[inline(always)]
     pub(crate) fn clear(&mut self) {
         self.filled = 0;

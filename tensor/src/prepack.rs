@@ -45,14 +45,14 @@ mod tests {
     #[test]
     fn entries_are_cached_at_the_second_use_and_dropped_on_change() {
         let cache = PrepackCache::default();
-        let ask = |version: u64, value: i32| {
+        let lookup = |version: u64, value: i32| {
             let prepacked = cache.get((version, [1; 8]), || Some(Arc::new(value)));
             prepacked.map(|prepacked| *prepacked.downcast::<i32>().unwrap())
         };
-        assert_eq!(ask(0, 1), None);
-        assert_eq!(ask(0, 2), Some(2));
-        assert_eq!(ask(0, 3), Some(2));
-        assert_eq!(ask(1, 4), None);
-        assert_eq!(ask(1, 5), Some(5));
+        assert_eq!(lookup(0, 1), None);
+        assert_eq!(lookup(0, 2), Some(2));
+        assert_eq!(lookup(0, 3), Some(2));
+        assert_eq!(lookup(1, 4), None);
+        assert_eq!(lookup(1, 5), Some(5));
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     fn with(name: &'static str, value: &'static str) -> Result<Switches> {
-        parse(move |asked| (asked == name).then(|| value.to_owned()))
+        parse(move |requested| (requested == name).then(|| value.to_owned()))
     }
 
     #[test]

@@ -27,16 +27,16 @@ use crate::workspace::root;
 
 /// The rows of a table.
 pub(crate) struct Table {
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<TableRow>,
 }
 
 /// A row of a table with its line number in the file.
-pub(crate) struct Row {
+pub(crate) struct TableRow {
     pub(crate) line: usize,
     pub(crate) cells: Vec<String>,
 }
 
-impl Row {
+impl TableRow {
     /// Returns the items in backticks in a column's cell.
     pub(crate) fn names(&self, column: usize) -> Vec<String> {
         let cell = self.cells.get(column).map_or("", String::as_str);
@@ -101,7 +101,7 @@ impl Architecture {
             let Some(inner) = text.trim().strip_prefix('|') else { continue };
             let inner = inner.strip_suffix('|').unwrap_or(inner);
             let cells: Vec<String> = inner.split('|').map(|c| c.trim().to_string()).collect();
-            rows.push(Row { line, cells });
+            rows.push(TableRow { line, cells });
         }
         anyhow::ensure!(rows.len() >= 2, "ARCHITECTURE.md has no table under `## {heading}`");
         rows.drain(..2); // the header and the delimiter row

@@ -86,7 +86,7 @@ fn find() -> Option<PathBuf> {
     }
     let given = std::env::var_os("FLAMBEAU_PYTHON").map_or_else(|| PathBuf::from("python3"), PathBuf::from);
     let python = complete(&given)?;
-    if asks(&python, "import sys; sys.exit(sys.prefix == sys.base_prefix)") {
+    if succeeds(&python, "import sys; sys.exit(sys.prefix == sys.base_prefix)") {
         return absolute(&python);
     }
     // The extension is not installed into the system: an environment on top of it has the tools as well.
@@ -103,10 +103,10 @@ fn find() -> Option<PathBuf> {
 /// Returns the interpreter if it runs, is recent enough and has the tools.
 fn complete(python: &Path) -> Option<PathBuf> {
     let script = format!("import sys; assert sys.version_info >= (3, 10); import {}", TOOLS.join(", "));
-    asks(python, &script).then(|| python.to_owned())
+    succeeds(python, &script).then(|| python.to_owned())
 }
 
-fn asks(python: &Path, script: &str) -> bool {
+fn succeeds(python: &Path, script: &str) -> bool {
     let mut command = Command::new(python);
     command.args(["-c", script]).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

@@ -507,8 +507,8 @@ impl<'g> Builder<'g> {
         if items.is_empty() {
             // New contents get a location of their own.
             let inside = self.dag.contents(e);
-            let what = self.dag.ty(inside);
-            let new = self.dag.add(ElementSubject::Helper, what, owns_location(what));
+            let ty = self.dag.ty(inside);
+            let new = self.dag.add(ElementSubject::Helper, ty, owns_location(ty));
             self.dag.point(inside, new);
         }
         for item in items {

@@ -1,6 +1,6 @@
 //! Positions of observable events in program order: which events an error must follow, and which it must precede.
 //!
-//! An error ends a run, and the caller can observe what happened before it. So a node that may end the run by an error
+//! An error ends a run, and the caller can observe the effects before it. So a node that may end the run by an error
 //! keeps its order relative to *events*: nodes with side effects (prints, calls of the embedding program, waits, raised
 //! exceptions), draws of random numbers, and writes of memory that is reachable from outside. Its order relative to
 //! other nodes is free, also if these may raise operator errors themselves; a pass that groups or batches nodes without

@@ -155,12 +155,12 @@ impl Locations {
         if a == b {
             return a;
         }
-        let (keep, gone) = if self.rank[a as usize] >= self.rank[b as usize] { (a, b) } else { (b, a) };
-        if self.rank[keep as usize] == self.rank[gone as usize] {
+        let (keep, merged) = if self.rank[a as usize] >= self.rank[b as usize] { (a, b) } else { (b, a) };
+        if self.rank[keep as usize] == self.rank[merged as usize] {
             self.rank[keep as usize] += 1;
         }
-        self.parent[gone as usize] = keep;
-        let flags = self.flags[gone as usize];
+        self.parent[merged as usize] = keep;
+        let flags = self.flags[merged as usize];
         self.flags[keep as usize].0 |= flags.0;
         self.update_summary(keep as usize);
         self.merged = true;

@@ -70,7 +70,7 @@ impl MemorySet {
         }
     }
 
-    /// Whether a value itself may point to memory of the set, apart from what it contains.
+    /// Whether a value itself may point to memory of the set, regardless of its contents.
     #[must_use]
     pub fn intersects_shallow(&self, db: &AliasDb, v: ValueId) -> bool {
         match db.element(v) {

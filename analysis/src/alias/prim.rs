@@ -131,7 +131,7 @@ impl Builder<'_> {
     }
 
     /// If the node continues in its subgraph, the operands after the first may be written there and become results of the
-    /// function. The nodes that follow do not run then, but what they compute may not be replaced by something else that
+    /// function. The nodes that follow do not run then, but their results may not be replaced by other values that
     /// the subgraph could write or return: a copy of a tensor stays apart from the tensor.
     fn continuation(&mut self, node: NodeId) {
         self.same(node);

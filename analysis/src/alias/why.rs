@@ -1,5 +1,5 @@
-//! Explanations of may-alias answers as text: the paths through the memory graph that meet, or what each value can be
-//! if no paths meet.
+//! Explanations of may-alias answers as text: the paths through the memory graph that meet, or, if none
+//! meet, the memory that each value may refer to.
 
 use super::dag::{ElementId, NONE};
 use super::{AliasDb, Flags};
@@ -139,8 +139,8 @@ impl AliasDb {
         }
         let own = format!("%{}", graph.name(value));
         let alone = names.iter().all(|name| *name == own);
-        let what = if alone { "its own memory".to_owned() } else { names.join(", ") };
-        let _ = writeln!(text, "  {own} is {what}");
+        let memory = if alone { "its own memory".to_owned() } else { names.join(", ") };
+        let _ = writeln!(text, "  {own} is {memory}");
     }
 
     /// Appends the nodes that write a location.

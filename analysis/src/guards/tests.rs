@@ -23,7 +23,7 @@ fn results_follow_from_operands() {
 ",
     );
     let found = guards(&g);
-    assert!(!found.follows(def(&g, "p")), "nothing is known of %y");
+    assert!(!found.is_implied(def(&g, "p")), "nothing is known of %y");
     assert_eq!(found.reason(def(&g, "h")), Some((Premise::Value(value(&g, "b")), Implication::Definition)));
     let premises = found.premises(def(&g, "h"));
     assert_eq!((&premises.values[..], &premises.guards[..]), (&[value(&g, "x")][..], &[def(&g, "p")][..]));
@@ -75,7 +75,7 @@ fn guards_around_a_loop_follow_from_each_other() {
 ",
     );
     let found = guards(&g);
-    assert!(["h", "e", "k"].iter().all(|name| found.follows(def(&g, name))));
+    assert!(["h", "e", "k"].iter().all(|name| found.is_implied(def(&g, name))));
     assert!(is_cyclic_directed(found.as_petgraph()), "%h follows from %e, and %e from %h");
     let premises = found.premises(def(&g, "k"));
     assert_eq!((&premises.values[..], premises.guards.len()), (&[value(&g, "x")][..], 0));
@@ -95,8 +95,8 @@ fn resized_tensors_are_guarded_again() {
 ",
     );
     let found = guards(&g);
-    assert!(!found.follows(def(&g, "h")));
-    assert!(found.follows(def(&g, "k")), "a dtype never changes");
+    assert!(!found.is_implied(def(&g, "h")));
+    assert!(found.is_implied(def(&g, "k")), "a dtype never changes");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn updates_agree_with_new_graphs() {
     g.edit().at(At::before(h)).value(relu, &[a], Type::TENSOR);
     assert_eq!(analyses.check(&g), Ok(()));
     g.edit().replace_node(guard, &[a]);
-    assert!(analyses.get::<GuardGraph>(&g).follows(h));
+    assert!(analyses.get::<GuardGraph>(&g).is_implied(h));
     assert_eq!(analyses.get::<GuardGraph>(&g).guards(), [h]);
     assert_eq!(analyses.check(&g), Ok(()));
     let stats = analyses.stats().find(|s| s.name == "guards").unwrap();
@@ -142,6 +142,6 @@ fn long_chains_stay_linear() {
     let found = guards(&g);
     let edges = found.as_petgraph().edge_count();
     assert!(edges <= 4 * n, "{edges} edges");
-    let last = found.guards().iter().rev().find(|&&n| found.follows(n)).copied();
+    let last = found.guards().iter().rev().find(|&&n| found.is_implied(n)).copied();
     assert!(last.is_none_or(|n| found.premises(n).values.len() <= MAX_PREMISES));
 }

@@ -171,7 +171,7 @@ impl TensorFact {
         }
         let dims = match (&self.dims, &other.dims) {
             (Some(a), Some(b)) if a.len() == b.len() => {
-                Some(a.iter().zip(b).map(|(&x, &y)| join_numbers(x, y, Kind::Size, differ)).collect())
+                Some(a.iter().zip(b).map(|(&x, &y)| join_numbers(x, y, IntegerKind::Size, differ)).collect())
             }
             _ => None,
         };
@@ -209,23 +209,23 @@ impl TensorFact {
 
 /// The meaning of an integer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum IntegerKind {
     Size,
     Number,
 }
 
 /// Computes the join of two numbers that differ.
-type Differ<'a> = dyn FnMut(Dim, Dim, Kind) -> Dim + 'a;
+type Differ<'a> = dyn FnMut(Dim, Dim, IntegerKind) -> Dim + 'a;
 
-fn symbol_for(symbols: &mut Symbols, a: Dim, b: Dim, kind: Kind) -> Dim {
+fn symbol_for(symbols: &mut Symbols, a: Dim, b: Dim, kind: IntegerKind) -> Dim {
     let range = match kind {
-        Kind::Size => symbols.size_range(a).join(symbols.size_range(b)),
-        Kind::Number => symbols.range(a).join(symbols.range(b)),
+        IntegerKind::Size => symbols.size_range(a).join(symbols.size_range(b)),
+        IntegerKind::Number => symbols.range(a).join(symbols.range(b)),
     };
     symbols.fresh(range)
 }
 
-fn join_numbers(a: Dim, b: Dim, kind: Kind, differ: &mut Differ<'_>) -> Dim {
+fn join_numbers(a: Dim, b: Dim, kind: IntegerKind, differ: &mut Differ<'_>) -> Dim {
     if a == b && a != Dim::Unknown { a } else { differ(a, b, kind) }
 }
 
@@ -394,7 +394,7 @@ impl Fact {
         self.join_by(next, &mut |a, _, kind| match a {
             Dim::Sym(s) if own.contains(&s) => a,
             _ => {
-                let fresh = symbols.fresh(if kind == Kind::Size { Range::SIZE } else { Range::ALL });
+                let fresh = symbols.fresh(if kind == IntegerKind::Size { Range::SIZE } else { Range::ALL });
                 if let Dim::Sym(s) = fresh {
                     own.push(s);
                 }
@@ -412,7 +412,7 @@ impl Fact {
 
     fn join_by(&self, other: &Self, differ: &mut Differ<'_>) -> Fact {
         match (self, other) {
-            (Fact::Int(a), Fact::Int(b)) => Fact::Int(join_numbers(*a, *b, Kind::Number, differ)),
+            (Fact::Int(a), Fact::Int(b)) => Fact::Int(join_numbers(*a, *b, IntegerKind::Number, differ)),
             (Fact::Tensor(a), Fact::Tensor(b)) => Fact::Tensor(a.join_by(b, differ)),
             (Fact::Tuple(a), Fact::Tuple(b)) if a.len() == b.len() => {
                 Fact::Tuple(a.iter().zip(b).map(|(x, y)| x.join_by(y, differ)).collect())

@@ -168,7 +168,7 @@ fn run(g: &Graph, db: &AliasDb, inputs: Vec<Fact>, symbols: Symbols, depth: u32)
     walk.shapes
 }
 
-enum Kind {
+enum FrameKind {
     If,
     Loop { rounds: u32, own: Vec<i64> },
     Other,
@@ -177,7 +177,7 @@ enum Kind {
 struct WalkFrame {
     node: NodeId,
     block: usize,
-    kind: Kind,
+    kind: FrameKind,
 }
 
 struct Propagation<'g> {
@@ -251,7 +251,7 @@ impl Propagation<'_> {
         let g = self.g;
         let body = g.block(node, 0);
         let kind = match g.prim(node) {
-            Some(Prim::If) => Kind::If,
+            Some(Prim::If) => FrameKind::If,
             Some(Prim::Loop) => {
                 self.loops += 1;
                 let trip = self.trip_range(node);
@@ -266,11 +266,11 @@ impl Propagation<'_> {
                     self.define(v, fact);
                 }
                 let rounds = if self.loops > MAX_LOOPS { MAX_ROUNDS } else { 0 };
-                Kind::Loop { rounds, own: Vec::new() }
+                FrameKind::Loop { rounds, own: Vec::new() }
             }
             _ => {
                 g.block_inputs(body).for_each(|v| self.define(v, Fact::Unknown));
-                Kind::Other
+                FrameKind::Other
             }
         };
         self.frames.push(WalkFrame { node, block: 0, kind });
@@ -291,7 +291,7 @@ impl Propagation<'_> {
         let g = self.g;
         let mut frame = self.frames.pop()?;
         let node = frame.node;
-        if let Kind::Loop { rounds, own } = &mut frame.kind {
+        if let FrameKind::Loop { rounds, own } = &mut frame.kind {
             let body = g.block(node, 0);
             if self.widen(node, rounds, own) {
                 self.frames.push(frame);
@@ -311,7 +311,7 @@ impl Propagation<'_> {
         frame.block += 1;
         if frame.block < g.block_count(node) {
             let block = g.block(node, frame.block);
-            if matches!(frame.kind, Kind::Other) {
+            if matches!(frame.kind, FrameKind::Other) {
                 g.block_inputs(block).for_each(|v| self.define(v, Fact::Unknown));
             }
             self.frames.push(frame);
@@ -319,7 +319,7 @@ impl Propagation<'_> {
         }
         for (i, v) in g.results(node).enumerate() {
             let fact =
-                if matches!(frame.kind, Kind::If) { self.join_branches(node, i) } else { Fact::Unknown };
+                if matches!(frame.kind, FrameKind::If) { self.join_branches(node, i) } else { Fact::Unknown };
             self.define(v, fact);
         }
         Some(self.after(node))
@@ -377,7 +377,7 @@ impl Propagation<'_> {
         true
     }
 
-    /// Records the fact about a value, combined with its type, without what may be modified later.
+    /// Records the fact about a value, combined with its type, without the properties that a later node may modify.
     fn define(&mut self, v: ValueId, fact: Fact) {
         let ty = sound_type(self.g, v);
         let mut fact = match fact {

@@ -360,7 +360,7 @@ fn keeps_format(cx: &ShapeCx<'_>) -> bool {
 
 fn reduced(cx: &mut ShapeCx<'_>, dims: Dims, over: &[Dim], keep: bool) -> Option<Dims> {
     let rank = dims.len();
-    let mut gone = vec![over.is_empty(); rank];
+    let mut is_reduced = vec![over.is_empty(); rank];
     for &d in over {
         let Some(d) = d.known() else {
             // The dimensions are unknown, but their number is known.
@@ -369,14 +369,14 @@ fn reduced(cx: &mut ShapeCx<'_>, dims: Dims, over: &[Dim], keep: bool) -> Option
         };
         let at = wrap(d, rank)?;
         if at < rank {
-            gone[at] = true;
+            is_reduced[at] = true;
         }
     }
-    let all = dims.into_iter().zip(gone);
+    let all = dims.into_iter().zip(is_reduced);
     Some(if keep {
-        all.map(|(d, gone)| if gone { Dim::Known(1) } else { d }).collect()
+        all.map(|(d, is_reduced)| if is_reduced { Dim::Known(1) } else { d }).collect()
     } else {
-        all.filter(|(_, gone)| !gone).map(|(d, _)| d).collect()
+        all.filter(|(_, is_reduced)| !is_reduced).map(|(d, _)| d).collect()
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::inputs::InputArgs;
 use crate::output::{self, command_line_error, usage};
+use crate::output_file::FileFormat;
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
 use anyhow::{Context, Result};
@@ -10,7 +11,7 @@ use flambeau::export::{FileVersion, is_exported_file};
 use flambeau::{
     DecompositionTable, DynamicSize, Entry, Error, ExportOptions, ExportedProgram, Fault, Program, Session,
 };
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Arguments of `convert`.
 #[derive(clap::Args)]
@@ -18,8 +19,8 @@ pub(crate) struct Args {
     /// A `.pt` archive, an exported program, a state dict of `torch.save`, or a `.safetensors` file; functions of `.py` source or `.ir` text
     /// become methods of an empty module, a single one its `forward`.
     input: PathBuf,
-    /// The file to write: `.safetensors` for tensors, `.pt2` for an exported program, any other name for an archive;
-    /// replaced atomically.
+    /// The file to write, replaced atomically. Its extension selects the format: `.pt`, `.pth`, `.bin` or `.zip` for an
+    /// archive, `.pt2` for an exported program, `.safetensors` for tensors.
     output: PathBuf,
     /// Write only the tensors, as a state dict that `torch.load` reads.
     #[arg(long)]
@@ -62,7 +63,7 @@ const REQUIRE_EXPORTED_OUTPUT: &str = "`--for` and `--decompose` require an expo
 /// The error for the option `--flat`, if no exported program becomes an archive.
 const FLAT_REQUIRES_ARCHIVE: &str = "`--flat` requires an exported program as input and an archive as output";
 
-/// Returns a program with the modules that an exported one had, or with one module if they cannot be told apart.
+/// Returns a program with the submodules that an exported one had, or with one module if they cannot be restored.
 fn modules(program: &ExportedProgram, flat: bool) -> std::result::Result<Program, Error> {
     if flat {
         return program.to_module();
@@ -80,21 +81,22 @@ fn modules(program: &ExportedProgram, flat: bool) -> std::result::Result<Program
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, false);
     let limits = flambeau::archive::ArchiveLimits::default();
-    let to_safetensors = args.output.extension().is_some_and(|e| e == "safetensors");
+    let format = FileFormat::of_any(&args.output)?;
+    let (to_exported, to_safetensors) = (format == FileFormat::Exported, format == FileFormat::Safetensors);
     let from_source = args.input.extension().is_some_and(|e| e == "py" || e == "ir");
-    if args.state_dict && (to_safetensors || is_pt2(&args.output)) {
+    if args.state_dict && format != FileFormat::Archive {
         return Err(command_line_error(format!(
             "`--state-dict` writes a file for `torch.load`; it cannot write {}",
             args.output.display()
         )));
     }
     if !from_source && is_exported_file(&args.input, &limits).map_err(Error::from)? {
-        return convert_exported(&session, args, to_safetensors);
+        return convert_exported(&session, args, format);
     }
     if args.flat {
         return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
     }
-    if is_pt2(&args.output) {
+    if to_exported {
         return export(&session, args);
     }
     if args.version.is_some() || args.decompose.is_some() {
@@ -137,7 +139,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 }
 
 /// Converts an exported program: to another version, to a TorchScript module, or to its tensors.
-fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Result<()> {
+fn convert_exported(session: &Session, args: &Args, format: FileFormat) -> Result<()> {
     if args.weights.is_some() || !args.extra.is_empty() || args.entry.is_some() {
         return Err(command_line_error(
             "`--weights`, `--extra` and `--entry` do not apply to exported programs",
@@ -150,30 +152,29 @@ fn convert_exported(session: &Session, args: &Args, to_safetensors: bool) -> Res
             "`--inputs`, `--arg` and `--dynamic` apply to modules and functions, not to exported programs",
         ));
     }
-    if !is_pt2(&args.output) && (args.version.is_some() || args.decompose.is_some()) {
+    if format != FileFormat::Exported && (args.version.is_some() || args.decompose.is_some()) {
         return Err(command_line_error(REQUIRE_EXPORTED_OUTPUT));
     }
-    if args.flat && (is_pt2(&args.output) || to_safetensors || args.state_dict) {
+    if args.flat && (format != FileFormat::Archive || args.state_dict) {
         return Err(command_line_error(FLAT_REQUIRES_ARCHIVE));
     }
     let program = session.load_exported(&args.input)?;
     let version = version.unwrap_or_default();
-    if to_safetensors || args.state_dict {
-        let weights = program.state_dict();
-        let written = match to_safetensors {
-            true => replace_file(&args.output, |out| save_safetensors(&weights, out)),
-            false => replace_file(&args.output, |out| save_state_dict(&weights, out)),
-        };
-        return Ok(written.map_err(Error::from)?);
+    let output = &args.output;
+    match format {
+        FileFormat::Exported => {
+            Ok(decomposed(session, program, args.decompose.as_deref())?.save(output, version)?)
+        }
+        FileFormat::Safetensors => {
+            let weights = program.state_dict();
+            Ok(replace_file(output, |out| save_safetensors(&weights, out)).map_err(Error::from)?)
+        }
+        FileFormat::Archive if args.state_dict => {
+            let weights = program.state_dict();
+            Ok(replace_file(output, |out| save_state_dict(&weights, out)).map_err(Error::from)?)
+        }
+        FileFormat::Archive => Ok(modules(&program, args.flat)?.save(output)?),
     }
-    if !is_pt2(&args.output) {
-        return Ok(modules(&program, args.flat)?.save(&args.output)?);
-    }
-    Ok(decomposed(session, program, args.decompose.as_deref())?.save(&args.output, version)?)
-}
-
-fn is_pt2(output: &Path) -> bool {
-    output.extension().is_some_and(|e| e == "pt2")
 }
 
 /// Returns the version of PyTorch for which an exported program is written, if the command line states it.
@@ -245,8 +246,8 @@ fn convert_module(session: &Session, args: &Args) -> Result<()> {
     let mut program = session.load_archive(&args.input)?;
     if let (Some(file), Some(module)) = (&args.weights, program.module()) {
         let mismatch = module.load_state_dict(&session.load_weights(file)?, !args.partial)?;
-        for (what, names) in [("kept", &mismatch.missing), ("left out", &mismatch.unexpected)] {
-            names.iter().for_each(|name| output::error_line(format_args!("{what}: {name}")));
+        for (outcome, names) in [("kept", &mismatch.missing), ("left out", &mismatch.unexpected)] {
+            names.iter().for_each(|name| output::error_line(format_args!("{outcome}: {name}")));
         }
     }
     let mut files = program.extra_files().to_vec();

@@ -21,7 +21,7 @@ use std::path::Path;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A code, such as `V020`; or a program, with one of the options below. Without an argument, all codes are listed.
-    what: Option<String>,
+    code_or_file: Option<String>,
     /// Function or method of the program.
     #[arg(long, short)]
     entry: Option<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "%A,%B", value_delimiter = ',')]
     alias: Vec<String>,
     /// Call the program on the given inputs until it is specialized to them, then on the inputs of `--then`, and show
-    /// which guards failed, what they expected and saw, and what was recompiled.
+    /// which guards failed, the expected and found types, and the recompiled continuations.
     #[arg(long, conflicts_with_all = ["value", "alias"])]
     deopt: bool,
     /// Inputs of a further call for `--deopt`, in the format of `--inputs`. May be given several times.
@@ -59,9 +59,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
                 "types of inputs require a program and `--value %NAME` or `--alias %A,%B`",
             ));
         }
-        return print_section(args.what.as_deref());
+        return print_section(args.code_or_file.as_deref());
     }
-    let Some(file) = args.what.clone() else {
+    let Some(file) = args.code_or_file.clone() else {
         return Err(command_line_error("FILE is missing: explain FILE --value %NAME"));
     };
     let session = setup.session()?;
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 
 /// Shows the guards that fail in calls on the given inputs.
 fn deopt(args: &Args, setup: Setup) -> Result<()> {
-    let Some(file) = args.what.clone() else {
+    let Some(file) = args.code_or_file.clone() else {
         return Err(command_line_error("FILE is missing: explain FILE --deopt"));
     };
     let session = setup.session()?.with_execution(Execution::Profiling);
@@ -165,8 +165,8 @@ fn unknown_code(code: &str, wanted: &str) -> anyhow::Error {
 }
 
 /// Whether an argument looks like a program: it is the name of a file, or has an extension.
-fn is_program(what: &str) -> bool {
-    let path = Path::new(what);
+fn is_program(code_or_file: &str) -> bool {
+    let path = Path::new(code_or_file);
     path.extension().is_some() || path.is_file()
 }
 

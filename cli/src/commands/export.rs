@@ -3,6 +3,7 @@
 use crate::commands::convert::{decomposed, exported, version_named};
 use crate::exported::{ExportedForm, print};
 use crate::inputs::InputArgs;
+use crate::output_file::FileFormat;
 use crate::program::{ProgramArgs, with_files};
 use crate::setup::Setup;
 use anyhow::Result;
@@ -39,6 +40,9 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let version = args.version.as_deref().map(version_named).transpose()?.unwrap_or_default();
+    if let Some(path) = &args.output {
+        FileFormat::of(path, &[FileFormat::Exported])?;
+    }
     let session = with_files(&setup.session()?, args.program.copy);
     let program = args.program.load(&session)?;
     let entry = args.program.pick(&program)?;

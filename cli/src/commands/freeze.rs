@@ -1,6 +1,7 @@
 //! `flambeau freeze`: folds a module's weights and settings into its code.
 
 use crate::output::usage;
+use crate::output_file::FileFormat;
 use crate::program::with_files;
 use crate::setup::Setup;
 use anyhow::Result;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 pub(crate) struct Args {
     /// A `.pt` archive.
     input: PathBuf,
-    /// The archive to write; replaced atomically.
+    /// The archive to write (`.pt`, `.pth`, `.bin` or `.zip`); replaced atomically.
     output: PathBuf,
     /// Methods and attributes to keep in addition to `forward`.
     #[arg(long, value_delimiter = ',')]
@@ -21,6 +22,7 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
+    FileFormat::of(&args.output, &[FileFormat::Archive])?;
     let session = with_files(&setup.session()?, false);
     let program = session.load_archive(&args.input)?;
     if let Some(module) = program.module() {

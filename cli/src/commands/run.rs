@@ -45,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 100, requires = "profile",
           value_parser = clap::value_parser!(u32).range(1..))]
     calls: u32,
-    /// Specialize with what earlier calls observed, read from this file if it exists, and write what this call observed. The call
+    /// Specialize with the profiles of earlier calls, read from this file if it exists, and write those of this call. The call
     /// runs without recording gradients, as under `torch.no_grad()`: plans are for such calls.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "unoptimized"])]
     plans: Option<PathBuf>,
@@ -126,7 +126,7 @@ fn run_entry(args: &Args, session: &Session) -> Result<()> {
     args.output.value(&result)
 }
 
-/// Returns a host that writes what the program prints at once: to standard output, or, if that gets JSON, to standard
+/// Returns a host that writes output of the program at once: to standard output, or, if that gets JSON, to standard
 /// error. Warnings go to standard error.
 fn host(session: &Session, format: OutputArgs) -> Host {
     let mut host = session.host();

@@ -74,3 +74,26 @@ fn options_that_do_not_apply_are_errors() {
     wrong(&["convert", &source, &out("unused.safetensors")], &["no tensors"]);
     assert!(!folder("convert").join("unused.pt").exists());
 }
+
+/// The extension of an output selects its format. Any other name is an error that lists the formats, and nothing is
+/// written.
+#[test]
+fn extensions_select_formats() {
+    let out = |name: &str| folder("formats").join(name).to_string_lossy().into_owned();
+    let module = data("archive/tests/data/nested.pt");
+    let source = file("formats", "f.py", SOURCE);
+    let formats = ["`.pt`", "`.pt2` (an exported program)", "`.safetensors` (tensors)"];
+    for name in ["out.ir", "out.py", "out.onnx", "out"] {
+        wrong(&["convert", &source, &out(name)], &formats);
+        wrong(&["convert", &module, &out(name), "--state-dict"], &formats);
+        wrong(&["freeze", &module, &out(name)], &["one of `.pt`"]);
+        wrong(&["export", &source, "-e", "f", "-a", "x=1", "-o", &out(name)], &["one of `.pt2`"]);
+        assert!(!folder("formats").join(name).exists(), "{name}");
+    }
+    wrong(&["convert", &source, &out("out.ir")], &["`flambeau print` writes graphs"]);
+    wrong(&["freeze", &module, &out("out.pt2")], &["one of `.pt`"]);
+    for name in ["out.pth", "out.zip"] {
+        accepted(&["convert", &source, &out(name), "-e", "f"]);
+        assert!(accepted(&["info", &out(name)]).contains("forward"), "{name}");
+    }
+}

@@ -13,7 +13,7 @@ def second(x: Tensor):
 fn command_line_errors_exit_with_2_and_suggest_names() {
     let f = file("exit_codes", "f.py", SOURCE);
     let module = data("archive/tests/data/lstm.pt");
-    let g = file("exit_codes", "g.ir", "graph(%value : int):\n  return (%value)\n");
+    let g = file("exit_codes", "value.ir", "graph(%value : int):\n  return (%value)\n");
     for (args, near) in [
         (&["prnt", &f][..], "'print'"),
         (&["print", &f, "--lcations"], "'--locations'"),
@@ -92,7 +92,8 @@ fn errors_of_programs_files_and_calls_exit_with_1() {
     refused(&["run", &f, "-a", "value=1"], &["X0002"]);
     refused(&["print", "no/such/file.py"], &["no/such/file.py"]);
     accepted(&["run", &f, "-a", "value=3"]);
-    let g = file("exit_codes", "g.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n");
+    let g =
+        file("exit_codes", "neg.ir", "graph(%x : Tensor):\n  %y : Tensor = aten::neg(%x)\n  return (%y)\n");
     for dtype in ["u8", "i8", "i16", "f16", "c64", "c128", "uint8"] {
         accepted(&["run", &g, "-a", &format!("x=rand:{dtype}[3]")]);
     }

@@ -26,6 +26,10 @@ fn shapes_uses_stated_types() {
         );
         assert!(shown.contains("%y.1 : Float(2, s0)"), "{x}:\n{shown}");
     }
+    for unknown in ["f32[?,3]", "f32[ * ,3]", "Float(?, 3)", "Float(*, 3)"] {
+        let shown = shapes(&["-a", &format!("x={unknown}")]);
+        assert!(shown.contains("%x.1 : Float(?, 3)"), "{unknown}:\n{shown}");
+    }
     let known = shapes(&["-a", "x=f32[2,3]", "-a", "w=f32[3,5]", "-a", "n=2", "-a", "b=f64"]);
     assert!(known.contains("%y.1 : Float(2, 5)") && known.contains("%b.1 : Double(*)"), "{known}");
     let json = shapes(&["-a", "x=f32[2,3]", "-a", "w=f32[3,5]", "--json"]);

@@ -6,7 +6,7 @@
 //! - A task must be isolated ([`Isolation`]). Isolated tasks commute with each other.
 //! - The forking frame joins its tasks (`Sync`) before a node that writes memory reachable from outside (operands of
 //!   forks are), changes state, or calls code that is not isolated. Between a fork and that point the frame and the task
-//!   only read what they share.
+//!   only read shared memory.
 //! - A node that waits for a future is preceded by `Join`, which suspends the frame until the future is complete.
 //!
 //! A task that is awaited by the next node, or whose body is straight scalar code, runs at its fork: starting it would

@@ -46,7 +46,7 @@ impl<L: Lane, T: Real> Sweep<'_, L, T> {
     /// Computes all lanes. The operands are function parameters, not fields, so that the compiler may assume that the
     /// destination does not overlap them.
     #[inline(always)]
-    fn plain(to: &mut [T], a: &[T], b: &[T], c: &[T]) {
+    fn vectorized_loop(to: &mut [T], a: &[T], b: &[T], c: &[T]) {
         let n = to.len() & !(GROUP - 1);
         let (to, a, b, c) = (&mut to[..n], &a[..n], &b[..n], &c[..n]);
         // Fast path for operations that are cheaper for most arguments. If one argument of the tile is out of its
@@ -74,7 +74,7 @@ impl<L: Lane, T: Real> simd::Multiversioned for Sweep<'_, L, T> {
     #[inline(always)]
     fn run(self) {
         let [a, b, c] = self.args;
-        Self::plain(self.to, a, b, c);
+        Self::vectorized_loop(self.to, a, b, c);
     }
 }
 

@@ -95,7 +95,7 @@ impl<'c> Notes<'c> {
         self.graph.operands(node).nth(index)
     }
 
-    /// Whether a value is a number whose static type does not say so.
+    /// Whether a value is a number whose static type is not that of a number.
     fn is_boxed_number(&self, value: ValueId) -> bool {
         let ty = self.graph.ty(value);
         let may_be_number = match ty.kind() {
@@ -106,7 +106,7 @@ impl<'c> Notes<'c> {
         may_be_number && kind_of(ty).is_none() && self.graph.use_count(value) != 0
     }
 
-    /// Why words are copied. A constant is no copy.
+    /// Why words are copied. A constant is not a copy.
     fn of_move(&self, node: NodeId, words: &[u32]) -> Option<String> {
         if words.iter().all(|r| self.is_constant(*r)) {
             return None;
@@ -219,7 +219,7 @@ impl<'c> Notes<'c> {
         }
     }
 
-    /// Returns what may hold another handle of a container.
+    /// Returns the values that may hold another handle of a container.
     fn other_handle(&self, value: ValueId) -> Option<&'static str> {
         let g = self.graph;
         let def = g.def(value);

@@ -73,15 +73,16 @@ fn functional(registry: &Registry, id: OpId) -> Option<(OpId, Vec<usize>)> {
     let out = schema.args.iter().any(is_output);
     let in_place = registry.functional_variant(id).map(|variant| registry.name(variant.into()));
     let names = [out.then_some(schema.name), in_place];
-    let asked: Vec<&Argument> = schema.args.iter().filter(|a| !is_output(a)).collect();
+    let parameters: Vec<&Argument> = schema.args.iter().filter(|a| !is_output(a)).collect();
     let positions = |id: OpId| {
         let args = &registry.schema(id).args;
         let named = |a: &&Argument| args.iter().position(|b| (a.name, a.ty) == (b.name, b.ty));
         let first = || {
-            let fits = asked.len() <= args.len() && asked.iter().zip(args).all(|(a, b)| a.ty == b.ty);
-            fits.then(|| (0..asked.len()).collect())
+            let fits =
+                parameters.len() <= args.len() && parameters.iter().zip(args).all(|(a, b)| a.ty == b.ty);
+            fits.then(|| (0..parameters.len()).collect())
         };
-        let positions: Vec<usize> = asked.iter().map(named).collect::<Option<_>>().or_else(first)?;
+        let positions: Vec<usize> = parameters.iter().map(named).collect::<Option<_>>().or_else(first)?;
         let rest = (0..args.len()).filter(|i| !positions.contains(i)).all(|i| args[i].default.is_some());
         (rest && registry.facet::<Sample>(id).is_some()).then_some((id, positions))
     };

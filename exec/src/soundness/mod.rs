@@ -142,12 +142,12 @@ impl FactTrial {
         let operands = arbitrary::operands(schema, &mut symbols, g);
         let operand_facts = || operands.iter().map(|o| format!("{:?} ", o.fact)).collect::<String>();
         let start = Instant::now();
-        let asked = operands.clone();
-        let ask = || {
-            let mut cx = ShapeCx::new(Some(schema), asked, &mut symbols);
+        let facts = operands.clone();
+        let apply_rules = || {
+            let mut cx = ShapeCx::new(Some(schema), facts, &mut symbols);
             (0..schema.returns.len().max(1)).for_each(|i| drop(conclude(shape, dtype, i, &mut cx)));
         };
-        if catch_unwind(AssertUnwindSafe(ask)).is_err() {
+        if catch_unwind(AssertUnwindSafe(apply_rules)).is_err() {
             self.fail(format!("a rule panics on the facts {}", operand_facts()));
         } else if start.elapsed() > RULE_TIMEOUT {
             self.fail(format!("a rule takes {:?} on the facts {}", start.elapsed(), operand_facts()));

@@ -60,7 +60,7 @@ pub(crate) struct GuardCheck {
 }
 
 impl GuardCheck {
-    /// Returns what a guard states.
+    /// Returns the check of a guard: its type, and for a list its length.
     pub(crate) fn of(graph: &Graph, guard: NodeId) -> GuardCheck {
         let ty = graph.results(guard).next().map_or(Type::ANY, |v| graph.ty(v));
         GuardCheck { ty, length: guarded_length(graph, guard) }

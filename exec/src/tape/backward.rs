@@ -230,7 +230,7 @@ impl<'t> Walk<'t> {
                 self.continue_in(outputs, &grads)?;
                 continue;
             }
-            for (edge, grad) in self.back(&node, &grads, host)? {
+            for (edge, grad) in self.edge_gradients(&node, &grads, host)? {
                 if self.visits(&edge.node) {
                     self.accumulate_at(edge, grad).map_err(|e| ExecError::of(&e))?;
                 }
@@ -279,7 +279,7 @@ impl<'t> Walk<'t> {
     }
 
     /// Returns the gradients that a node sends along its edges.
-    fn back<'n>(
+    fn edge_gradients<'n>(
         &self,
         node: &'n Arc<Node>,
         grads: &[Option<Tensor>],
@@ -306,15 +306,15 @@ impl<'t> Walk<'t> {
             }
             (NodeKind::Write { base, view, call, target }, Some(grad)) => {
                 let call = Call { walk: self, node, call };
-                call.back_of_write(&grad, (base, view), *target, host)
+                call.write_edge_gradients(&grad, (base, view), *target, host)
             }
             (NodeKind::ZeroDerivative, Some(grad)) => {
-                let mut sent: NodeGradients<'_> =
+                let mut edge_grads: NodeGradients<'_> =
                     node.edges[0].iter().map(|edge| (edge, grad.clone())).collect();
                 for edge in node.edges[1..].iter().flatten().filter(|edge| self.visits(&edge.node)) {
-                    sent.push((edge, edge.geometry.zeros().map_err(|e| ExecError::of(&e))?));
+                    edge_grads.push((edge, edge.geometry.zeros().map_err(|e| ExecError::of(&e))?));
                 }
-                Ok(sent)
+                Ok(edge_grads)
             }
             (
                 NodeKind::Sum | NodeKind::ZeroDerivative | NodeKind::Linear(_) | NodeKind::Write { .. },
@@ -352,7 +352,7 @@ impl<'n> Call<'_, 'n> {
 
     /// Returns the gradients of the arguments of an operator that wrote through a view, and of the base before the
     /// write.
-    fn back_of_write(
+    fn write_edge_gradients(
         self,
         grad: &Tensor,
         (base, view): (&Geometry, &Geometry),
@@ -365,9 +365,9 @@ impl<'n> Call<'_, 'n> {
         let part = read.apply(grad, record).map_err(fail)?;
         // Gradients that reach the previous version of the view belong to its region of the previous base.
         let old = self.edges(target).first().and_then(Option::as_ref).map(|edge| edge.node.id);
-        let back = self.differentiate(&[Some(part)], host)?;
-        let (to_view, mut sent): (NodeGradients<'_>, NodeGradients<'_>) =
-            back.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
+        let edge_gradients = self.differentiate(&[Some(part)], host)?;
+        let (to_view, mut edge_grads): (NodeGradients<'_>, NodeGradients<'_>) =
+            edge_gradients.into_iter().partition(|(edge, _)| Some(edge.node.id) == old);
         if let Some(edge) = self.node.edges[0].as_ref().filter(|edge| self.walk.visits(&edge.node)) {
             let erase = LinearMap::Erase { base: base.clone(), view: view.clone() };
             let mut whole = erase.apply(grad, record).map_err(fail)?;
@@ -377,9 +377,9 @@ impl<'n> Call<'_, 'n> {
                     .map_err(fail)?;
                 whole = linear::sum(&whole, &region, record).map_err(fail)?;
             }
-            sent.push((edge, whole));
+            edge_grads.push((edge, whole));
         }
-        Ok(sent)
+        Ok(edge_grads)
     }
 
     /// Returns the gradients of an operator's arguments.
@@ -412,7 +412,7 @@ impl<'n> Call<'_, 'n> {
             let message = format!("the derivative of `{}` with respect to argument {arg}", self.call.name);
             return Err(fail(KernelError::unsupported(message)));
         }
-        let mut sent = NodeGradients::new();
+        let mut edge_grads = NodeGradients::new();
         for (index, formula) in known.iter().enumerate() {
             let Some(inputs) =
                 formula.inputs.as_ref().filter(|_| formula.args.iter().any(|arg| self.needs(*arg)))
@@ -424,12 +424,12 @@ impl<'n> Call<'_, 'n> {
             match (&*formula.args, found) {
                 ([arg], IValue::Tensor(grad)) if formula.is_piecewise && self.walk.mode.create_graph => {
                     let grad = linear::flat(&grad, self.edges(*arg));
-                    deliver(self.edges(*arg), &IValue::Tensor(grad), &mut sent);
+                    push_edge_gradients(self.edges(*arg), &IValue::Tensor(grad), &mut edge_grads);
                 }
-                ([arg], found) => deliver(self.edges(*arg), &found, &mut sent),
+                ([arg], found) => push_edge_gradients(self.edges(*arg), &found, &mut edge_grads),
                 (args, IValue::Tuple(found)) => {
                     for (arg, found) in args.iter().zip(found.items()) {
-                        deliver(self.edges(*arg), found, &mut sent);
+                        push_edge_gradients(self.edges(*arg), found, &mut edge_grads);
                     }
                 }
                 (_, found) => {
@@ -439,7 +439,7 @@ impl<'n> Call<'_, 'n> {
                 }
             }
         }
-        Ok(sent)
+        Ok(edge_grads)
     }
 
     /// Returns the gradients of a composite operator: reruns its body with recording and differentiates that
@@ -506,15 +506,16 @@ impl<'n> Call<'_, 'n> {
 }
 
 /// Sends the gradient of an argument along its edges.
-fn deliver<'n>(edges: &'n [Option<Edge>], found: &IValue, sent: &mut NodeGradients<'n>) {
+fn push_edge_gradients<'n>(edges: &'n [Option<Edge>], found: &IValue, edge_grads: &mut NodeGradients<'n>) {
     match found {
         IValue::Tensor(grad) => {
-            sent.extend(edges.first().and_then(Option::as_ref).map(|edge| (edge, grad.clone())));
+            edge_grads.extend(edges.first().and_then(Option::as_ref).map(|edge| (edge, grad.clone())));
         }
         IValue::List(list) => {
             let grads: Vec<IValue> = list.read().iter().collect();
             let pairs = edges.iter().zip(grads);
-            sent.extend(pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))));
+            edge_grads
+                .extend(pairs.filter_map(|(edge, grad)| Some((edge.as_ref()?, grad.as_tensor()?.clone()))));
         }
         _ => {}
     }

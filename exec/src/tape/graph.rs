@@ -43,7 +43,7 @@ pub trait GraphDerivative: Send + Sync {
         host: &mut Host,
     ) -> Result<Option<Vec<IValue>>, ExecError>;
 
-    /// Calls the function on its arguments with the host's tape; returns the outputs, `None` for one that is no tensor.
+    /// Calls the function on its arguments with the host's tape; returns the outputs, `None` for one that is not a tensor.
     ///
     /// # Errors
     /// Returns the error of the function.

@@ -386,8 +386,9 @@ fn positions(
     let mut args: Vec<IValue> = args.iter().map(|arg| replaced(arg, source, &example)).collect();
     // Strides that are equal where memory is shared may permit a view that distinct elements do not permit.
     let unknown = || {
-        let what = "the gradient of this view of a tensor whose elements share memory; copy the tensor first";
-        KernelError::unsupported(what)
+        let feature =
+            "the gradient of this view of a tensor whose elements share memory; copy the tensor first";
+        KernelError::unsupported(feature)
     };
     let results = again(&mut args).map_err(|_| unknown())?;
     let found = results.get(result).and_then(|result| tensors_of(result).get(output).cloned());

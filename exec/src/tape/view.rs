@@ -132,7 +132,7 @@ pub(super) fn check_read(tensor: &Tensor, view: &ViewMeta) -> Result<(), KernelE
 
 fn refused(view: &ViewMeta, modified: &str) -> KernelError {
     let unrecorded = view.origin == ViewOrigin::Unrecorded;
-    let what = match view.source {
+    let subject = match view.source {
         Some(source) if unrecorded => format!(
             "Output {} of {} is a view of a view which was created in no_grad mode and {modified} modified inplace \
              with grad mode enabled.",
@@ -160,5 +160,5 @@ fn refused(view: &ViewMeta, modified: &str) -> KernelError {
         "This view is the output of a function that returns multiple views. Such functions do not allow the output views \
          to be modified inplace. You should replace the inplace operation by an out-of-place one."
     };
-    KernelError::input(format!("{what} {why}"))
+    KernelError::input(format!("{subject} {why}"))
 }

@@ -1,6 +1,6 @@
 //! Interpreter loop: executes the instructions of one frame.
 //!
-//! [`execute`] runs a leading sequence of kernels, which is what tensor programs consist of; [`run`] runs all instructions.
+//! [`execute`] runs a leading sequence of kernels (tensor programs consist mostly of these); [`run`] runs all instructions.
 //! Its state is a few machine registers: operations on words and jumps are arms of its match, and everything on values
 //! is a call of [`value_step`]. The loops exit when the frame calls, returns, or fails.
 

@@ -162,7 +162,7 @@ impl Tasks {
         self.may_suspend = may_suspend;
     }
 
-    /// Takes over what a complete task leaves to its frame; returns the fuel that it used.
+    /// Takes over the write protections of a complete task and the error of an exceeded limit; returns the fuel that it used.
     fn join_task(&mut self, task: Option<PendingTask>, host: &mut Host) -> u64 {
         let Some(PendingTask { fork, end, .. }) = task else { return 0 };
         let Some(end) = end.lock().take() else { return 0 };

@@ -1,6 +1,6 @@
 //! Functionalization: the views of each storage, for graphs whose operators write to nothing.
 //!
-//! Each storage has a *base*, the tensor that is no view. A view has an [`Origin`], the call that made it, so the origins up
+//! Each storage has a *base*, the tensor that is not a view. A view has an [`Origin`], the call that made it, so the origins up
 //! to the base are its view chain (PyTorch's `ViewMeta`). A write to a tensor produces a new value of the base and invalidates
 //! the names of all views of the storage. An invalid view is regenerated from its chain at its next use.
 //!

@@ -125,7 +125,7 @@ impl Recorder {
             out.push(match (symbol, item) {
                 (Some(symbol), IValue::Int(_)) => Sym::Name(self.number_name(symbol)?),
                 (None, IValue::Int(n)) => Sym::Value(*n),
-                _ => return Err(refused("a list of symbolic numbers other than integers")),
+                _ => return Err(refused("symbolic numbers in a list must be integers")),
             });
         }
         Ok(Argument::SymInts(out))
@@ -134,7 +134,7 @@ impl Recorder {
 
 /// Converts an integer that may stand for a dtype, a layout or a memory format.
 fn coded(n: i64, ty: Type) -> Res<Argument> {
-    let unknown = |what: &str| refused(format!("{n} is no {what}"));
+    let unknown = |kind: &str| refused(format!("{n} is not the number of a {kind}"));
     Ok(match ty.kind() {
         TypeKind::ScalarType => {
             let dtype = DType::from_scalar_type(n).and_then(ScalarType::of_dtype);

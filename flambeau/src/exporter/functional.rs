@@ -3,7 +3,7 @@
 //! A call of an operator that a table replaces becomes the run of the table's function ([`super::table`]). A call of an operator
 //! that writes becomes a call of its functional variant; its result is the new content of the written tensor, and the
 //! inverses of the views between this tensor and the base of its storage make the new content of the base ([`super::aliases`]).
-//! The tensors of the run are written as the program says, so the run reads what the program would read.
+//! The run itself writes its tensors in place, so later reads of the run get the values that the program would read.
 //!
 //! Functions of tables run on frames of the same evaluator, nested at most [`MAX_NESTING`] deep.
 
@@ -33,7 +33,8 @@ impl Tracer<'_> {
         symbols: &[Option<Symbolic>],
     ) -> Res<Vec<IValue>> {
         let registry = Arc::clone(self.recorder.registry());
-        let table = self.table.ok_or_else(|| KernelError::internal("a program without a table"))?;
+        let table =
+            self.table.ok_or_else(|| KernelError::internal("the program has no table of decompositions"))?;
         let op = table.canonical(op);
         let schema = registry.schema(op);
         self.refresh_all(&operands)?;
@@ -123,7 +124,8 @@ impl Tracer<'_> {
         if self.nesting >= MAX_NESTING {
             return Err(refused(format!("decompositions are nested more than {MAX_NESTING} deep")));
         }
-        let table = self.table.ok_or_else(|| KernelError::internal("a function without a table"))?;
+        let table =
+            self.table.ok_or_else(|| KernelError::internal("the function has no table of decompositions"))?;
         let callees = std::mem::replace(&mut self.callees, table.unit());
         self.nesting += 1;
         self.push(Arc::clone(function), name, operands, symbols, ReturnTarget::Done)?;
@@ -146,7 +148,7 @@ impl Tracer<'_> {
         let mut given = args.to_vec();
         let result = match kernel.call_on(schema, &mut given, self.host) {
             // The examples of a decomposition are zeros. Some operators fail on zeros (integers cannot be divided by them, and
-            // they are no pivots) but not on ones, and only the metadata of the results counts. A call that fails on ones, too,
+            // they are not pivots) but not on ones, and only the metadata of the results counts. A call that fails on ones, too,
             // has the error of the first attempt.
             Err(error) if self.table.is_some() && error.fault() == Fault::Input => {
                 let mut given = with_ones(schema, args)?;
@@ -260,7 +262,7 @@ impl Tracer<'_> {
         }
     }
 
-    /// Records an operator that gives a tensor other sizes or strides: the tensor becomes a view of what it was.
+    /// Records an operator that gives a tensor other sizes or strides: the tensor becomes a view of its former self.
     fn write_view(
         &mut self,
         op: OpId,
@@ -328,7 +330,8 @@ impl Tracer<'_> {
 
     /// Returns the new content of a viewed tensor for that of a view.
     fn inverse(&mut self, operator: &str, origin: &Origin, position: usize, content: Tensor) -> Res<Tensor> {
-        let table = self.table.ok_or_else(|| KernelError::internal("a program without a table"))?;
+        let table =
+            self.table.ok_or_else(|| KernelError::internal("the program has no table of decompositions"))?;
         let Some((name, function)) = table.function(Use::Inverts, origin.op) else {
             let registry = self.recorder.registry();
             let made_by = registry.schema(origin.op).full_name();
@@ -346,7 +349,7 @@ impl Tracer<'_> {
         let results = self.apply(*name, function, args, &symbols)?;
         match results.into_iter().next() {
             Some(IValue::Tensor(tensor)) => Ok(tensor),
-            _ => Err(KernelError::internal("the inverse of a view is no tensor").into()),
+            _ => Err(KernelError::internal("the inverse of a view is not a tensor").into()),
         }
     }
 
@@ -369,7 +372,7 @@ impl Tracer<'_> {
         operands.extend(defaults);
         match self.functional(op, operands, &[])?.into_iter().next() {
             Some(IValue::Tensor(tensor)) => Ok(tensor),
-            _ => Err(KernelError::internal("a conversion without a tensor").into()),
+            _ => Err(KernelError::internal("a conversion has no tensor").into()),
         }
     }
 }

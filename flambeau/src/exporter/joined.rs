@@ -159,7 +159,7 @@ impl Recorder {
             });
         }
         let whole = self.put_together(&leaves.structure, &mut items.into_iter());
-        let whole = whole.ok_or_else(|| KernelError::internal("a structure without leaves"))?;
+        let whole = whole.ok_or_else(|| KernelError::internal("a structure has no leaves"))?;
         Ok((whole.value, whole.symbol))
     }
 

@@ -191,7 +191,8 @@ fn export(
     let state = first.module.map(State::new).transpose()?;
     let second = record(entry, state, &args, &kwargs, options, table.as_ref())?;
     if let Some(path) = second.changed.first() {
-        let message = format!("the program changes the attribute `{path}`, which is no buffer, in each call");
+        let message =
+            format!("the program changes the attribute `{path}`, which is not a buffer, in each call");
         return Err(refused(message).unlocated());
     }
     check_equal(&first.model, &second.model, registry).map_err(Stop::unlocated)?;
@@ -203,7 +204,7 @@ struct Recorded {
     model: ProgramModel,
     /// The copy of the module after the run.
     module: Option<Module>,
-    /// Attributes that are no tensors and that the program has changed.
+    /// Attributes that are not tensors and that the program has changed.
     changed: Vec<String>,
 }
 

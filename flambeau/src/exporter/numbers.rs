@@ -118,8 +118,7 @@ impl Tracer<'_> {
         let made = match &results[..] {
             [value] if is_conversion(schema) && !value.is_bool() => {
                 let number = symbols.iter().flatten().next().cloned();
-                let number =
-                    number.ok_or_else(|| KernelError::internal("a conversion without an operand"))?;
+                let number = number.ok_or_else(|| KernelError::internal("a conversion has no operand"))?;
                 Computed::Number(self.recorder.converted(number, value)?)
             }
             [value] => self.recorder.python(op, &operands, symbols, value)?,
@@ -138,7 +137,7 @@ impl Tracer<'_> {
         let tensor = args.iter().find_map(IValue::as_tensor).cloned();
         let results = run_node(graph, node, args, self.callees, self.host)?;
         let (Some(tensor), [value]) = (tensor, &results[..]) else {
-            return Err(KernelError::internal("a read of an element without a tensor or result").into());
+            return Err(KernelError::internal("a read of an element has no tensor or no result").into());
         };
         if self.table.is_some() {
             self.refresh_all(&[IValue::Tensor(tensor.clone())])?;

@@ -402,7 +402,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Marks what a node of a subgraph returns as varying.
+    /// Marks the results of a node of a subgraph as varying.
     pub(super) fn mark_varying(&mut self, tensor: &Tensor) {
         self.varying.insert(tensor.storage().address());
     }
@@ -435,7 +435,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the buffers that the program replaced, with their new values, and the changed attributes that are no tensors.
+    /// Returns the buffers that the program replaced, with their new values, and the changed attributes that are not tensors.
     pub(super) fn changed_attributes(&self) -> Res<(Vec<(Tensor, Tensor)>, Vec<String>)> {
         let (mut replaced, mut other_attributes) = (Vec::new(), Vec::new());
         for changed in self.state.as_ref().map(State::changed).unwrap_or_default() {
@@ -447,7 +447,7 @@ impl Recorder {
                 |(old, new): &(Tensor, Tensor)| old.sizes() == new.sizes() && old.dtype() == new.dtype();
             replaced.push(changed.tensors.filter(fits).ok_or_else(|| {
                 refused(format!(
-                    "the program changes the attribute `{}`, which is no buffer, or gives it another size or dtype",
+                    "the program changes the attribute `{}`, which is not a buffer, or gives it another size or dtype",
                     changed.path
                 ))
             })?);
@@ -557,7 +557,7 @@ pub(super) fn container_id(value: &IValue) -> Option<usize> {
     }
 }
 
-/// Returns a leaf of arguments or results that is no tensor.
+/// Returns a leaf of arguments or results that is not a tensor.
 fn constant(leaf: &IValue) -> Result<Argument, ExportError> {
     Ok(match leaf {
         IValue::None => Argument::None,

@@ -31,7 +31,7 @@ impl Tracer<'_> {
         let whole = self.result_symbol.take();
         self.leaf_symbols(results, whole.as_ref(), &mut symbols);
         if symbols.len() != leaves.len() {
-            return Err(KernelError::internal("results without leaves").into());
+            return Err(KernelError::internal("the results have no leaves").into());
         }
         let (replaced, _) = self.recorder.changed_attributes()?;
         let mut outputs = Vec::with_capacity(leaves.len());
@@ -81,11 +81,11 @@ impl Tracer<'_> {
         let results = self.call_operator(clone, vec![IValue::Tensor(tensor.clone()), IValue::None], &[])?;
         match results.into_iter().next() {
             Some(IValue::Tensor(cloned)) => Ok(cloned),
-            _ => Err(KernelError::internal("a clone that is no tensor").into()),
+            _ => Err(KernelError::internal("the clone of a tensor is not a tensor").into()),
         }
     }
 
-    /// Records the new values of attributes that the program replaced. Returns the changed attributes that are no tensors.
+    /// Records the new values of attributes that the program replaced. Returns the changed attributes that are not tensors.
     pub(super) fn write_attributes(&mut self) -> Res<Vec<String>> {
         let (mut replaced, plain) = self.recorder.changed_attributes()?;
         let copy = self.recorder.registry().lookup(COPY_INTO);

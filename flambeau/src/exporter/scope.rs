@@ -134,7 +134,7 @@ impl Recorder {
         scope
     }
 
-    /// Ends the innermost scope, whose graph is not used, and what was made for it: symbols and constants.
+    /// Discards the innermost scope, its graph, and the symbols and constants that were made for it.
     pub(super) fn discard_scope(&mut self) {
         let scope = self.scopes.pop().expect("invariant: a subgraph has a scope");
         let count = self.discard_constants(&scope.lifted);
@@ -274,7 +274,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Checks that a tensor may be written: it is no constant and no value that each iteration of a loop passes.
+    /// Checks that a tensor may be written: it is not a constant and no value that each iteration of a loop passes.
     pub(super) fn check_write(&self, operator: &str, written: &Tensor) -> Res<()> {
         if self.is_constant(written) {
             return Err(refused(format!(

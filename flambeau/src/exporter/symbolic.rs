@@ -47,7 +47,7 @@ enum Source {
 
 /// The result of a Python function of symbolic numbers.
 pub(super) enum Computed {
-    /// The operator is no such function.
+    /// The operator is not such a function.
     Unknown,
     /// The result does not depend on the symbols.
     Constant,
@@ -163,7 +163,7 @@ impl Recorder {
         };
         let dim = self.sizes.unbacked(&format!("u{number}"), dim, hint, &mut self.exprs)?;
         let expr = self.sizes.expr(dim, &mut self.exprs);
-        let expr = expr.ok_or_else(|| refused("a symbol without an expression"))?;
+        let expr = expr.ok_or_else(|| refused("a symbol has no expression"))?;
         if !value.is_bool() {
             return Ok((expr, Some(dim)));
         }
@@ -285,7 +285,7 @@ impl Recorder {
             IValue::Int(n) => Ok(self.exprs.int(*n)),
             IValue::Float(x) => self.exprs.add(Expr::Float(x.to_bits())),
             IValue::Bool(b) => self.exprs.add(Expr::Bool(*b)),
-            _ => return Err(refused("a number that is neither an integer, a float nor a truth value")),
+            _ => return Err(refused("a number is neither an integer, a float nor a bool")),
         };
         Ok(made.map_err(ExportError::from)?)
     }
@@ -375,7 +375,7 @@ impl Recorder {
         let inputs = vec![operand("self", Argument::Tensor(self.name_of(&carrier)?))];
         let target = self.target("aten::item")?;
         let made = self.number_node("item", &target, inputs, (symbol.expr, symbol.dim), &symbol.value)?;
-        let Source::Value(own, _) = made.source else { return Err(refused("a number without a node")) };
+        let Source::Value(own, _) = made.source else { return Err(refused("a symbolic number has no node")) };
         self.scope().numbers.insert(key, own.clone());
         Ok(own)
     }
@@ -421,7 +421,7 @@ impl Recorder {
     pub(super) fn full(&mut self, like: &Tensor, number: Argument) -> Res<()> {
         let dtype = ScalarType::of_dtype(like.dtype());
         let dtype = dtype
-            .ok_or_else(|| refused("a tensor whose dtype the format of exported programs does not have"))?;
+            .ok_or_else(|| refused("the format of exported programs does not have the dtype of a tensor"))?;
         let device = Device { kind: "cpu".to_owned(), index: None };
         let keyword =
             |name: &str, arg| NamedArgument { kind: Some(ArgumentKind::Keyword), ..operand(name, arg) };
@@ -449,7 +449,7 @@ impl Recorder {
         let mut inputs = vec![operand("self", Argument::Tensor(self.name_of(tensor)?))];
         inputs.extend(dim.map(|dim| operand("dim", Argument::Int(dim as i64))));
         let made = self.number_node(name, &target, inputs, (symbol.expr, symbol.dim), &symbol.value)?;
-        let Source::Value(name, _) = made.source else { return Err(refused("a size without a node")) };
+        let Source::Value(name, _) = made.source else { return Err(refused("a symbolic size has no node")) };
         self.scope().sizes.insert(key, name.clone());
         Ok(name)
     }

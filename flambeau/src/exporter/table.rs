@@ -1,4 +1,4 @@
-//! Tables of decompositions: functions in TorchScript that compute what an operator computes with other operators.
+//! Tables of decompositions: functions in TorchScript that compute the result of an operator with other operators.
 //!
 //! A table is a text of functions, each with comments that state its use:
 //!

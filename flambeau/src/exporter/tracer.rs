@@ -38,10 +38,10 @@ pub(super) enum ReturnTarget {
 /// An open block.
 struct ActiveBlock {
     next: NodeId,
-    kind: Kind,
+    kind: OpenBlockKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum OpenBlockKind {
     Root,
     /// A block that runs once; its outputs are the node's results.
     Once(NodeId),
@@ -197,7 +197,7 @@ impl<'w> Tracer<'w> {
                 own.insert(input, symbol.clone());
             }
         }
-        let blocks = vec![ActiveBlock { next: first(&graph, graph.root()), kind: Kind::Root }];
+        let blocks = vec![ActiveBlock { next: first(&graph, graph.root()), kind: OpenBlockKind::Root }];
         let (at, is_module) = (None, false);
         self.frames.push(Frame { graph, function, env, symbols: own, blocks, after, at, is_module });
         Ok(())
@@ -512,7 +512,7 @@ impl<'w> Tracer<'w> {
         block: BlockId,
         inputs: Vec<IValue>,
         symbols: &[Option<Symbolic>],
-        kind: Kind,
+        kind: OpenBlockKind,
     ) {
         let frame = self.top();
         for (i, (input, value)) in graph.block_inputs(block).zip(inputs).enumerate() {
@@ -538,7 +538,7 @@ impl<'w> Tracer<'w> {
                 Some(condition) => self.branch(graph, node, condition),
                 None => {
                     let block = graph.block(node, usize::from(!truth(&args[0])?));
-                    self.open(graph, block, Vec::new(), &[], Kind::Once(node));
+                    self.open(graph, block, Vec::new(), &[], OpenBlockKind::Once(node));
                     Ok(())
                 }
             },
@@ -594,22 +594,22 @@ impl<'w> Tracer<'w> {
     fn branch(&mut self, graph: &Arc<Graph>, node: NodeId, condition: Symbolic) -> Res<()> {
         if let Some(holds) = self.recorder.answer(&condition)? {
             let block = graph.block(node, usize::from(!holds));
-            self.open(graph, block, Vec::new(), &[], Kind::Once(node));
+            self.open(graph, block, Vec::new(), &[], OpenBlockKind::Once(node));
             return Ok(());
         }
         let blocks = [graph.block(node, 0), graph.block(node, 1)];
         match blocks.map(|block| raised(graph, block, self.host)) {
             [Some(message), None] => {
                 self.recorder.assert(&condition, false, &message)?;
-                self.open(graph, blocks[1], Vec::new(), &[], Kind::Once(node));
+                self.open(graph, blocks[1], Vec::new(), &[], OpenBlockKind::Once(node));
             }
             [None, Some(message)] => {
                 self.recorder.assert(&condition, true, &message)?;
-                self.open(graph, blocks[0], Vec::new(), &[], Kind::Once(node));
+                self.open(graph, blocks[0], Vec::new(), &[], OpenBlockKind::Once(node));
             }
             _ => {
                 self.recorder.open_scope()?;
-                let kind = Kind::Branch { node, condition: Box::new(condition), first: None };
+                let kind = OpenBlockKind::Branch { node, condition: Box::new(condition), first: None };
                 self.open(graph, blocks[0], Vec::new(), &[], kind);
             }
         }
@@ -639,7 +639,7 @@ impl<'w> Tracer<'w> {
         carried.insert(0, IValue::Int(trip));
         let mut all = vec![None];
         all.extend_from_slice(symbols);
-        self.open(graph, graph.block(node, 0), carried, &all, Kind::Loop { node, trip, max });
+        self.open(graph, graph.block(node, 0), carried, &all, OpenBlockKind::Loop { node, trip, max });
         Ok(())
     }
 
@@ -652,8 +652,8 @@ impl<'w> Tracer<'w> {
             graph.operands(ret).map(|v| frame.symbols.get(&v).cloned()).collect();
         let open = frame.blocks.pop().expect("invariant: a frame has an open block");
         match open.kind {
-            Kind::Once(node) => self.set(&graph, node, outputs, &symbols)?,
-            Kind::Loop { node, trip, max } => {
+            OpenBlockKind::Once(node) => self.set(&graph, node, outputs, &symbols)?,
+            OpenBlockKind::Loop { node, trip, max } => {
                 self.top().at = Some(node);
                 let condition = self.varying_condition(symbols.remove(0));
                 let cond = truth(&outputs.remove(0))?;
@@ -667,7 +667,7 @@ impl<'w> Tracer<'w> {
                 let (trip, carried) = (trip + 1, outputs);
                 self.begin_while(&graph, LoopEntry { node, trip, limit, condition, carried, symbols })?;
             }
-            Kind::Branch { node, condition, first } => {
+            OpenBlockKind::Branch { node, condition, first } => {
                 self.top().at = Some(node);
                 if self.table.is_some() {
                     self.refresh_all(&outputs)?;
@@ -676,7 +676,7 @@ impl<'w> Tracer<'w> {
                 match first {
                     None => {
                         self.recorder.open_scope()?;
-                        let kind = Kind::Branch { node, condition, first: Some(Box::new(side)) };
+                        let kind = OpenBlockKind::Branch { node, condition, first: Some(Box::new(side)) };
                         self.open(&graph, graph.block(node, 1), Vec::new(), &[], kind);
                     }
                     Some(first) => {
@@ -689,11 +689,11 @@ impl<'w> Tracer<'w> {
                     }
                 }
             }
-            Kind::While(state) => {
+            OpenBlockKind::While(state) => {
                 self.top().at = Some(state.node());
                 self.leave_body(&graph, state, outputs, symbols)?;
             }
-            Kind::Root => return self.end_frame(outputs, symbols),
+            OpenBlockKind::Root => return self.end_frame(outputs, symbols),
         }
         Ok(None)
     }

@@ -20,7 +20,7 @@ use super::joined::{Leaf, Leaves};
 use super::record::{Recorder, must_run};
 use super::scope::Scope;
 use super::symbolic::{Symbolic, operand};
-use super::tracer::{Kind, Tracer};
+use super::tracer::{OpenBlockKind, Tracer};
 use super::{Res, copied, refused};
 use flambeau_exec::KernelError;
 use flambeau_export::model::{Argument, NodeMetadata, TensorMeta};
@@ -31,7 +31,7 @@ use std::sync::Arc;
 /// The place that errors name.
 const PLACE: &str = "a loop";
 
-/// Maximum number of times that a body is traced to find what changes.
+/// Maximum number of times that a body is traced to find the values that it changes.
 const MAX_PASSES: usize = 64;
 
 /// Maximum number of iterations that run on the example.
@@ -168,7 +168,7 @@ impl Tracer<'_> {
             symbols.push(symbol);
         }
         let block = graph.block(state.node, 0);
-        self.open(graph, block, inputs, &symbols, Kind::While(state));
+        self.open(graph, block, inputs, &symbols, OpenBlockKind::While(state));
         Ok(())
     }
 

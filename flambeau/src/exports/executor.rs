@@ -1,4 +1,4 @@
-//! Specialization of entries to what their first calls observed.
+//! Specialization of entries to the profiles of their first calls.
 //!
 //! An [`ExecutionPlan`] is code that is valid under a precondition on the arguments, the types of its graph's inputs, and under
 //! guards, its bail-outs ([`Code::bailouts`](flambeau_exec::Code::bailouts)).

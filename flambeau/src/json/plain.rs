@@ -1,8 +1,8 @@
-//! Values as plain JSON, for people who write arguments by hand.
+//! Values as plain JSON, for arguments that are written by hand.
 //!
-//! The expected type decides what plain JSON means: `[1, 2]` is a list, a tuple or a tensor, `3` an integer or a float,
-//! `{"a": 1}` a dictionary with strings as keys. What plain JSON lacks (dtypes, strides, shared memory, infinities)
-//! needs the form with tags. Results are always written with tags.
+//! The expected type decides the meaning of plain JSON: `[1, 2]` is a list, a tuple or a tensor, `3` an integer or a float,
+//! `{"a": 1}` a dictionary with strings as keys. Properties that plain JSON cannot express (dtypes, strides, shared memory, infinities)
+//! need the form with tags. Results are always written with tags.
 
 use super::{JsonError, Reader, dict_of, read_list, read_tuple};
 use flambeau_ir::types::{Type, TypeKind};

@@ -124,7 +124,7 @@ impl Tracer {
     /// Returns the size of a tensor as a zero-dimensional tensor whose value is recorded.
     ///
     /// # Errors
-    /// `X0003` if the argument is no tensor, the operator's error if it has no such dimension.
+    /// `X0003` if the argument is not a tensor, the operator's error if it has no such dimension.
     pub fn size(&mut self, tensor: &IValue, dim: i64) -> Result<IValue, Error> {
         let tensor = self.operand(tensor)?;
         let size = self.recorder.size(&tensor, dim)?;
@@ -161,7 +161,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Runs what was recorded and returns a value of it.
+    /// Runs the recorded nodes that have not run, and returns a value of the graph.
     fn evaluated(&mut self, value: ValueId) -> Result<IValue, Error> {
         self.run_recorded()?;
         let result = self.env.get(&value).cloned().unwrap_or_default();

@@ -253,7 +253,7 @@ impl Recorder {
         let number = matches!(operands.get(1), Some(TraceOperand::Constant(value)) if is_number(value));
         match self.registry.facet::<ScalarOverload>(op) {
             Some(ScalarOverload(overload)) if number => self.other_overload(op, overload),
-            // A truth value is no number of programs, but a tensor of one is an operand.
+            // A truth value is not a number of programs, but a tensor of one is an operand.
             _ if matches!(operands.get(1), Some(TraceOperand::Constant(IValue::Bool(_)))) => {
                 let takes_number =
                     self.registry.schema(op).args.get(1).is_some_and(|arg| arg.ty == Type::NUMBER);

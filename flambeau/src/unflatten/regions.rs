@@ -123,7 +123,7 @@ impl<'g> Regions<'g> {
         order
     }
 
-    /// Finds inputs and outputs of all regions but the first. A value for which `is_own` holds in a region is no input of
+    /// Finds inputs and outputs of all regions but the first. A value for which `is_own` holds in a region is not an input of
     /// it. `arguments` returns the values that the call of a region takes; it is called once per region, when the inputs and
     /// outputs of the region are known, for later regions first.
     pub(super) fn connect(

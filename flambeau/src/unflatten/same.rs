@@ -71,7 +71,7 @@ pub(super) fn is_same(a: &Graph, b: &Graph) -> bool {
     }
 }
 
-/// Returns what two equal nodes have in common besides their values and attributes.
+/// Returns the operator, the number of operands and the number of blocks, which equal nodes have in common.
 fn kind(graph: &Graph, node: NodeId) -> (Op, usize, usize) {
     (graph.op(node), graph.operand_count(node), graph.block_count(node))
 }

@@ -1,8 +1,8 @@
 //! Module stacks of nodes, as the metadata of exported programs states them.
 //!
 //! The text `nn_module_stack` of a node lists the modules whose methods were running when PyTorch recorded the node, outermost first:
-//! `key,path,class` joined by `;`. The path is the module's name in the program, `blocks.0.mlp`. Calls of one module are told
-//! apart by a suffix `@1`, `@2` of the key, or of the path.
+//! `key,path,class` joined by `;`. The path is the module's name in the program, `blocks.0.mlp`. Calls of one module have
+//! different suffixes `@1`, `@2` of the key, or of the path.
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;

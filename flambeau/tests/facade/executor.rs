@@ -128,7 +128,7 @@ fn a_changed_size_becomes_a_symbol() {
     assert_eq!(sizes(0, 0)[0].known(), Some(2), "the special plan comes first");
     assert_eq!(sizes(1, 0)[0].known(), None);
     assert_eq!(sizes(1, 0), sizes(1, 1), "equal sizes share a symbol");
-    // Broadcasting is no equality, so this call fits no plan.
+    // Broadcasting is not an equality, so this call fits no plan.
     both.call(&[tensor(&[4, 3]), tensor(&[1, 3])]).unwrap();
     both.call(&[tensor(&[4, 3]), tensor(&[2, 3])]).unwrap_err();
 }

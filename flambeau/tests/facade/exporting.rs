@@ -565,7 +565,7 @@ def f(x: Tensor) -> Tuple[Tensor, List[int], int]:
     assert_eq!(exported.call(&[tensor(&[1.0, 2.0, -1.0], &[3])], &[]).unwrap().as_int(), Some(2));
 }
 
-/// A constant truth value or string is no output in files of PyTorch 2.6.
+/// A constant truth value or string is not an output in files of PyTorch 2.6.
 #[test]
 fn constant_outputs_need_a_version() {
     let exported = export("def f(x: Tensor):\n    return x + 1, True\n", &[tensor(&[1.0], &[1])]).unwrap();

@@ -747,7 +747,7 @@ fn statistics_of_other_tensors_have_gradients() {
     }
 }
 
-/// A result that `output_mask` leaves out is no tensor, also in differentiated graphs.
+/// A result that `output_mask` leaves out is not a tensor, also in differentiated graphs.
 #[test]
 fn results_that_a_mask_leaves_out_are_no_tensors() {
     for calls in [u32::MAX, 0] {

@@ -557,7 +557,7 @@ impl<'a> Cx<'a> {
             ints.push(value);
         }
         self.at(span);
-        let (start, stop, step, plain) = match *ints.as_slice() {
+        let (start, stop, step, counts_from_zero) = match *ints.as_slice() {
             [stop] => (self.constant(0_i64), stop, self.constant(1_i64), true),
             [start, stop] => (start, stop, self.constant(1_i64), false),
             [start, stop, step] => (start, stop, step, false),
@@ -567,7 +567,7 @@ impl<'a> Cx<'a> {
             (Some(a), Some(b), Some(s)) if s != 0 => Some(range_length(a, b, s)),
             _ => None,
         };
-        Ok(Sugar::Range(Rc::new(Range { start, stop, step, plain, length })))
+        Ok(Sugar::Range(Rc::new(Range { start, stop, step, counts_from_zero, length })))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::span::Span;
 use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// One element of a subscript.
-enum Part {
+enum SubscriptPart {
     Value(ValueId),
     Slice([Option<ValueId>; 3]),
     Dots,
@@ -27,7 +27,7 @@ impl<'a> Cx<'a> {
             other => self.as_value(self.span(base), other)?,
         };
         let parts = self.parts(tree, value).await?;
-        if let ([Part::Value(index)], Some(hint)) = (parts.as_slice(), hint)
+        if let ([SubscriptPart::Value(index)], Some(hint)) = (parts.as_slice(), hint)
             && self.is_container(value)?
         {
             // The module that the index selects is known only at run time; all modules of the container match the hint.
@@ -52,7 +52,7 @@ impl<'a> Cx<'a> {
 
     /// Compiles the elements of a subscript of `container`. As in Python, `x[(i, j)]` is `x[i, j]` for a tensor; the
     /// methods of other containers take the tuple.
-    async fn parts(&self, tree: TreeId, container: ValueId) -> Res<Vec<Part>> {
+    async fn parts(&self, tree: TreeId, container: ValueId) -> Res<Vec<SubscriptPart>> {
         let mut subscripts = self.list(self.ast().child(tree, 1));
         if let [only] = *subscripts.as_slice()
             && self.kind(only) == TreeKind::TupleLiteral
@@ -70,19 +70,19 @@ impl<'a> Cx<'a> {
                             *bound = Some(self.eval(tree, Some(Type::INT)).await?);
                         }
                     }
-                    Part::Slice(bounds)
+                    SubscriptPart::Slice(bounds)
                 }
-                TreeKind::Dots => Part::Dots,
+                TreeKind::Dots => SubscriptPart::Dots,
                 _ => match self.sugar(tree, None).await? {
-                    Sugar::Slice(bounds) => Part::Slice(bounds),
-                    other => Part::Value(self.as_value(self.span(tree), other)?),
+                    Sugar::Slice(bounds) => SubscriptPart::Slice(bounds),
+                    other => SubscriptPart::Value(self.as_value(self.span(tree), other)?),
                 },
             });
         }
         Ok(parts)
     }
 
-    async fn item(&self, span: Span, value: ValueId, parts: Vec<Part>) -> Res<ValueId> {
+    async fn item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
         let ty = self.ty(value);
         if ty.is_tensor() {
             return self.tensor_item(span, value, parts);
@@ -98,15 +98,15 @@ impl<'a> Cx<'a> {
             );
         };
         match (part, ty.kind()) {
-            (Part::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
-            (Part::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
-            (Part::Value(index), TypeKind::Class(_)) => {
+            (SubscriptPart::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
+            (SubscriptPart::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
+            (SubscriptPart::Value(index), TypeKind::Class(_)) => {
                 self.operate(span, "aten::__getitem__", "__getitem__", &[value, *index]).await
             }
             (_, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::None) => {
                 self.fail(span, format!("'{}' object is not subscriptable", ty.annotation()))
             }
-            (Part::Value(index), _) => {
+            (SubscriptPart::Value(index), _) => {
                 self.builtin(span, "aten::__getitem__", &[value, *index]).map_err(|mut e| {
                     if ty.optional_elem().is_some() {
                         *e = e.clone().help("the value may be None; compare it with None first");
@@ -114,8 +114,8 @@ impl<'a> Cx<'a> {
                     e
                 })
             }
-            (Part::Slice(bounds), _) => self.slice(span, value, None, *bounds),
-            (Part::Dots, _) => self.fail(span, "Only tensors can be indexed by `...`"),
+            (SubscriptPart::Slice(bounds), _) => self.slice(span, value, None, *bounds),
+            (SubscriptPart::Dots, _) => self.fail(span, "Only tensors can be indexed by `...`"),
         }
     }
 
@@ -223,15 +223,15 @@ impl<'a> Cx<'a> {
         &self,
         span: Span,
         value: ValueId,
-        parts: Vec<Part>,
+        parts: Vec<SubscriptPart>,
     ) -> Res<(ValueId, Vec<Option<ValueId>>)> {
         let mut tensor = value;
         let mut dim = 0_i64;
         let mut indices: Vec<Option<ValueId>> = Vec::new();
-        let takes_dim = |cx: &Self, p: &Part| match p {
-            Part::Value(v) => cx.ty(*v) != Type::NONE,
-            Part::Slice(_) => true,
-            Part::Dots => false,
+        let takes_dim = |cx: &Self, p: &SubscriptPart| match p {
+            SubscriptPart::Value(v) => cx.ty(*v) != Type::NONE,
+            SubscriptPart::Slice(_) => true,
+            SubscriptPart::Dots => false,
         };
         let total = parts.iter().filter(|p| takes_dim(self, p)).count() as i64;
         let mut seen = 0_i64;
@@ -241,18 +241,18 @@ impl<'a> Cx<'a> {
                 seen += 1;
             }
             match part {
-                Part::Dots => {
+                SubscriptPart::Dots => {
                     if after_dots {
                         return self.fail(span, "An index can only have a single ellipsis ('...')");
                     }
                     after_dots = true;
                     dim = -(total - seen);
                 }
-                Part::Slice(bounds) => {
+                SubscriptPart::Slice(bounds) => {
                     tensor = self.slice(span, tensor, Some(dim), bounds)?;
                     dim += 1;
                 }
-                Part::Value(index) => {
+                SubscriptPart::Value(index) => {
                     let ty = self.ty(index);
                     self.at(span);
                     if ty == Type::NONE {
@@ -311,7 +311,7 @@ impl<'a> Cx<'a> {
         self.value(Prim::ListConstruct, &values, Type::list(Type::OPTIONAL_TENSOR))
     }
 
-    fn tensor_item(&self, span: Span, value: ValueId, parts: Vec<Part>) -> Res<ValueId> {
+    fn tensor_item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
         let (tensor, indices) = self.tensor_view(span, value, parts)?;
         if indices.is_empty() {
             return Ok(tensor);
@@ -338,16 +338,18 @@ impl<'a> Cx<'a> {
     }
 
     /// Returns a subscript of a host object as one value.
-    fn host_index(&self, span: Span, parts: &[Part]) -> ValueId {
+    fn host_index(&self, span: Span, parts: &[SubscriptPart]) -> ValueId {
         let values: Vec<ValueId> = parts
             .iter()
             .map(|part| match part {
-                Part::Value(value) => *value,
-                Part::Slice(bounds) => {
+                SubscriptPart::Value(value) => *value,
+                SubscriptPart::Slice(bounds) => {
                     let bounds = bounds.map(|bound| bound.unwrap_or_else(|| self.none()));
                     self.host_function(span, "builtins.slice", &bounds)
                 }
-                Part::Dots => self.host(span, &HostOp::Object(Symbol::new("builtins.Ellipsis")), &[]),
+                SubscriptPart::Dots => {
+                    self.host(span, &HostOp::Object(Symbol::new("builtins.Ellipsis")), &[])
+                }
             })
             .collect();
         match values.as_slice() {
@@ -357,7 +359,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Returns the single index of an item assignment to a container other than a tensor.
-    fn assigned_index(&self, span: Span, container: ValueId, parts: &[Part]) -> Res<ValueId> {
+    fn assigned_index(&self, span: Span, container: ValueId, parts: &[SubscriptPart]) -> Res<ValueId> {
         let ty = self.ty(container);
         if self.is_host(container) {
             return Ok(self.host_index(span, parts));
@@ -367,8 +369,8 @@ impl<'a> Cx<'a> {
             return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));
         }
         match *parts {
-            [Part::Value(index)] => Ok(index),
-            [Part::Slice(_)] => self.foreign(span, "assignment to a slice is"),
+            [SubscriptPart::Value(index)] => Ok(index),
+            [SubscriptPart::Slice(_)] => self.foreign(span, "assignment to a slice is"),
             _ => self.fail(span, format!("'{}' takes one index", ty.annotation())),
         }
     }

@@ -360,8 +360,8 @@ impl<'a> Cx<'a> {
         self.at(span);
         let step = self.constant(1_i64);
         let stop = self.constant(i64::MAX);
-        let plain = self.known_int(start) == Some(0);
-        let count = Sugar::Range(Rc::new(Range { start, stop, step, plain, length: None }));
+        let counts_from_zero = self.known_int(start) == Some(0);
+        let count = Sugar::Range(Rc::new(Range { start, stop, step, counts_from_zero, length: None }));
         Ok(Sugar::Zip([count, inner].into()))
     }
 
@@ -394,7 +394,7 @@ impl<'a> Cx<'a> {
     /// Returns the number of elements as a value.
     pub(crate) fn length(&self, span: Span, sugar: &Sugar) -> Res<ValueId> {
         match sugar {
-            Sugar::Range(range) if range.plain => Ok(range.stop),
+            Sugar::Range(range) if range.counts_from_zero => Ok(range.stop),
             Sugar::Range(range) => {
                 self.builtin(span, "aten::__range_length", &[range.start, range.stop, range.step])
             }
@@ -430,7 +430,7 @@ impl<'a> Cx<'a> {
     /// Returns the element of iteration `trip`.
     pub(crate) fn element(&self, span: Span, sugar: &Sugar, trip: ValueId) -> Res<Sugar> {
         match sugar {
-            Sugar::Range(range) if range.plain => Ok(Sugar::Value(trip)),
+            Sugar::Range(range) if range.counts_from_zero => Ok(Sugar::Value(trip)),
             Sugar::Range(range) => {
                 self.builtin(span, "aten::__derive_index", &[trip, range.start, range.step]).map(Sugar::Value)
             }
@@ -591,7 +591,7 @@ fn of_list(elem: Type) -> (Type, Type) {
     (elem, Type::list(elem))
 }
 
-/// Returns whether values of a type that is no list can be lists.
+/// Returns whether values of a type that is not a list can be lists.
 fn may_be_list(ty: Type) -> bool {
     matches!(
         ty.kind(),

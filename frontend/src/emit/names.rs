@@ -364,7 +364,7 @@ pub(crate) fn member(
     }
     let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
     let op = Symbol::new(&format!("{prefix}{name}"));
-    // Return unknown operators too: the call reports what is missing.
+    // Return unknown operators too: the call reports the missing operator.
     let known = !registry.overloads(op).is_empty();
     (known || space != "torch.nn.functional" || prefix == "aten::").then_some(Sugar::Builtin(op, None))
 }

@@ -323,7 +323,7 @@ impl<'s> CompileSession<'s> {
 
     /// Records problems of `function` for [`CompileSession::finish`]. A problem of a common callee can reach several
     /// functions; it is recorded once, with the longest chain of calls. Problems of detached functions are dropped: an
-    /// operator overload that does not compile, because an operator it needs is missing, is no overload.
+    /// operator overload that does not compile, because an operator it needs is missing, is not an overload.
     pub(crate) fn report(&self, function: Symbol, problems: impl IntoIterator<Item = Diagnostic>) {
         if self.declared.borrow().get(&function).is_some_and(|d| d.detached) {
             return;

@@ -97,8 +97,8 @@ pub struct Range {
     pub stop: ValueId,
     /// The step.
     pub step: ValueId,
-    /// True if only `stop` was given.
-    pub plain: bool,
+    /// Whether the elements are the numbers of the iterations: `start` is 0 and `step` is 1.
+    pub counts_from_zero: bool,
     /// The number of iterations, if known at compile time.
     pub length: Option<i64>,
 }

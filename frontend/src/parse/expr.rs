@@ -211,7 +211,7 @@ impl Parser<'_> {
         self.string_leaf(start, value)
     }
 
-    /// Parses adjacent string literals, of which the first is no f-string.
+    /// Parses adjacent string literals, of which the first is not an f-string.
     fn strings(&mut self) -> Res<Next> {
         let start = self.token().start;
         let text = self.plain_strings()?;

@@ -74,7 +74,7 @@ impl Frame {
     }
 }
 
-/// The stack. It knows the positions of its brackets, because operators ask for the innermost one, and any number of
+/// The stack. It keeps the positions of its brackets, because operators query the innermost one, and any number of
 /// frames with a binding power may be above it.
 #[derive(Default)]
 pub(super) struct Frames {

@@ -5,7 +5,7 @@
 //! does not overflow the native stack.
 //!
 //! Precedence and meaning are Python's. PyTorch's own string parser differs (`and` and `or` on one level, `~` below
-//! arithmetic). Archived code is not affected, because its printer never writes infix operators; people who write
+//! arithmetic). Archived code is not affected, because its printer never writes infix operators; authors who write
 //! source expect Python.
 //!
 //! A problem ends its statement; parsing resumes at the next line, so one run reports all problems.

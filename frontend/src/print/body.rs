@@ -1,6 +1,6 @@
 //! Statements of a function.
 //!
-//! An explicit stack of [`Step`]s (the agenda) drives the printer, so nested blocks do not recurse. Each value has a
+//! An explicit stack of [`PrintStep`]s (the agenda) drives the printer, so nested blocks do not recurse. Each value has a
 //! text: the name of a variable, or the expression of a node that is nested in its user. An expression that is too long
 //! is assigned to a variable before its use, together with all pending expressions that are evaluated before it.
 
@@ -23,10 +23,10 @@ use super::{File, Printer, ReceiverForm, Res, unprintable};
 const MAX_INLINE_WIDTH: usize = 40;
 
 /// A pending step of the printer.
-enum Step {
+enum PrintStep {
     /// Prints a node and the nodes after it in its block.
     Nodes(NodeId),
-    /// Prints the head of an indented block, which extends to the next [`Step::Close`].
+    /// Prints the head of an indented block, which extends to the next [`PrintStep::Close`].
     Open(String),
     /// Assigns the right values to the left variables in one statement.
     Assign(Vec<ValueId>, Vec<ValueId>),
@@ -52,7 +52,7 @@ pub(super) struct Body<'p, 'u, 'g> {
     pub(super) printer: &'p mut Printer<'u>,
     pub(super) file: &'p mut File,
     layers: Vec<Layer<'g>>,
-    agenda: Vec<Step>,
+    agenda: Vec<PrintStep>,
     level: usize,
     /// Number of lines written, by which empty blocks are found.
     lines: usize,
@@ -248,7 +248,7 @@ impl<'g> Body<'_, '_, 'g> {
                 WalkStep::Enter(_) | WalkStep::Done(_) => {}
             }
         }
-        self.agenda.extend([Step::Close, Step::Nodes(first(graph, graph.root()))]);
+        self.agenda.extend([PrintStep::Close, PrintStep::Nodes(first(graph, graph.root()))]);
         Ok(())
     }
 
@@ -277,24 +277,24 @@ impl<'g> Body<'_, '_, 'g> {
                 return Err(too_deep());
             }
             match step {
-                Step::Nodes(node) => {
+                PrintStep::Nodes(node) => {
                     if let Some(next) = self.graph().next(node) {
-                        self.agenda.push(Step::Nodes(next));
+                        self.agenda.push(PrintStep::Nodes(next));
                     }
                     self.node(node)?;
                 }
-                Step::Assign(to, from) => self.assign(&to, &from)?,
-                Step::AssignTyped(to, from) => {
+                PrintStep::Assign(to, from) => self.assign(&to, &from)?,
+                PrintStep::AssignTyped(to, from) => {
                     let (name, text) = (self.text_of(to)?, self.text_of(from)?);
                     let ty = self.printer.type_source(self.graph().ty(to));
                     self.line(&format!("{name} : {ty} = {text}"));
                 }
-                Step::Open(head) => {
+                PrintStep::Open(head) => {
                     self.line(&head);
                     self.indent();
                 }
-                Step::Close => self.dedent(),
-                Step::Task(node, name) => {
+                PrintStep::Close => self.dedent(),
+                PrintStep::Task(node, name) => {
                     self.layers.pop();
                     let kind = if self.graph().is_prim(node, Prim::Fork) { "fork" } else { "awaitable" };
                     self.define(node, &format!("{kind}({name})"));
@@ -450,18 +450,19 @@ impl<'g> Body<'_, '_, 'g> {
             (is_choice && results.len() == 1) || unify(a, b, false, None, self.printer.unit) != Some(ty)
         };
         let all: Vec<usize> = (0..results.len()).collect();
-        let (typed, plain): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|&i| is_typed(i));
+        let (typed, untyped): (Vec<usize>, Vec<usize>) = all.iter().copied().partition(|&i| is_typed(i));
         // The agenda is a stack, so steps are pushed in reverse.
         for (side, head) in [1, 0].into_iter().zip(heads) {
-            let (typed, plain) = if side == 0 { (&typed[..], &plain) } else { (&[][..], &all) };
-            self.agenda.push(Step::Close);
-            self.agenda.extend(typed.iter().rev().map(|&i| Step::AssignTyped(results[i], sides[side][i])));
-            if !plain.is_empty() {
-                let pick = |values: &[ValueId]| plain.iter().map(|&i| values[i]).collect();
-                self.agenda.push(Step::Assign(pick(&results), pick(&sides[side])));
+            let (typed, untyped) = if side == 0 { (&typed[..], &untyped) } else { (&[][..], &all) };
+            self.agenda.push(PrintStep::Close);
+            self.agenda
+                .extend(typed.iter().rev().map(|&i| PrintStep::AssignTyped(results[i], sides[side][i])));
+            if !untyped.is_empty() {
+                let pick = |values: &[ValueId]| untyped.iter().map(|&i| values[i]).collect();
+                self.agenda.push(PrintStep::Assign(pick(&results), pick(&sides[side])));
             }
-            self.agenda.push(Step::Nodes(first(g, g.block(node, side))));
-            self.agenda.push(Step::Open(head));
+            self.agenda.push(PrintStep::Nodes(first(g, g.block(node, side))));
+            self.agenda.push(PrintStep::Open(head));
         }
         Ok(())
     }
@@ -495,12 +496,12 @@ impl<'g> Body<'_, '_, 'g> {
                 format!("while {trip}:")
             }
         };
-        self.agenda.push(Step::Close);
+        self.agenda.push(PrintStep::Close);
         if !targets.is_empty() {
-            self.agenda.push(Step::Assign(targets, outputs));
+            self.agenda.push(PrintStep::Assign(targets, outputs));
         }
-        self.agenda.push(Step::Nodes(first(g, body)));
-        self.agenda.push(Step::Open(head));
+        self.agenda.push(PrintStep::Nodes(first(g, body)));
+        self.agenda.push(PrintStep::Open(head));
         Ok(())
     }
 
@@ -564,7 +565,7 @@ impl<'g> Body<'_, '_, 'g> {
         };
         let texts = g.operands(node).map(|v| self.text_of(v)).collect::<Res<Vec<_>>>()?;
         self.line(&format!("def {name}():"));
-        self.agenda.push(Step::Task(node, name));
+        self.agenda.push(PrintStep::Task(node, name));
         self.begin(inner, inner.inputs().zip(texts).collect())
     }
 }

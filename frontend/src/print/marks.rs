@@ -65,15 +65,15 @@ impl SourceMapBuilder {
     /// Returns the source map without repetitions.
     pub(super) fn into_source_map(self) -> SourceMap {
         let mut places: SourceMap = Vec::new();
-        for (at, what) in self.places {
-            let what = what.map(|i| self.ranges[i].clone());
-            let same = |(_, last): &(usize, Option<SourceRange>)| match (last, &what) {
+        for (at, range) in self.places {
+            let range = range.map(|i| self.ranges[i].clone());
+            let same = |(_, last): &(usize, Option<SourceRange>)| match (last, &range) {
                 (Some(a), Some(b)) => a.range == b.range && a.source.is_same_source(&b.source),
                 (None, None) => true,
                 _ => false,
             };
-            if !places.last().is_some_and(same) && !(places.is_empty() && what.is_none()) {
-                places.push((at, what));
+            if !places.last().is_some_and(same) && !(places.is_empty() && range.is_none()) {
+                places.push((at, range));
             }
         }
         places

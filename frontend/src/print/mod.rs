@@ -102,8 +102,8 @@ impl<'u> Printer<'u> {
     }
 
     /// Adds a definition to the list of referenced definitions, unless it is in the list.
-    pub fn need(&mut self, what: Definition) {
-        self.needed.insert(what);
+    pub fn need(&mut self, definition: Definition) {
+        self.needed.insert(definition);
     }
 
     /// Returns the `i`-th referenced definition.
@@ -117,8 +117,8 @@ impl<'u> Printer<'u> {
     }
 
     /// Returns the name of a definition in the text: its own, or a mangled one if two types share a name.
-    pub fn qualified_name(&mut self, what: Definition) -> Symbol {
-        match what {
+    pub fn qualified_name(&mut self, definition: Definition) -> Symbol {
+        match definition {
             Definition::Type(ty) => self.types.name(ty).unwrap_or(Symbol::EMPTY),
             Definition::Function(name) => match self.home {
                 Some(home) if !name.as_str().contains('.') => Symbol::new(&format!("{home}.{name}")),
@@ -132,8 +132,8 @@ impl<'u> Printer<'u> {
     /// # Errors
     ///
     /// Returns `F0120` if a part of the definition has no source form, `F0121` if the unit does not define it.
-    pub fn define(&mut self, file: &mut File, what: Definition) -> Result<(), Box<Diagnostic>> {
-        match what {
+    pub fn define(&mut self, file: &mut File, definition: Definition) -> Result<(), Box<Diagnostic>> {
+        match definition {
             Definition::Function(name) => {
                 let Some(function) = self.unit.function(name).cloned() else {
                     return Err(missing(&format!("function `{name}`")));
@@ -268,12 +268,12 @@ pub fn program(
     roots.into_iter().for_each(|root| printer.need(root));
     // Printing a definition may append further references.
     for i in 0.. {
-        let Some(what) = printer.needed(i) else { break };
-        let name = printer.qualified_name(what);
+        let Some(definition) = printer.needed(i) else { break };
+        let name = printer.qualified_name(definition);
         let module = name.as_str().rsplit_once('.').map_or("", |(module, _)| module);
         let file = files.entry(module.to_owned());
         let file = file.or_insert_with(|| File { marks: SourceMapBuilder::recorded(), ..File::default() });
-        printer.define(file, what)?;
+        printer.define(file, definition)?;
     }
     let written = |(module, file): (String, File)| (module, (file.text, file.marks.into_source_map()));
     let files = files.into_iter().map(written).collect();
@@ -281,11 +281,11 @@ pub fn program(
 }
 
 /// Creates the error for a construct without a source form.
-fn unprintable(what: &str) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Fault::Unsupported, "F0120", format!("{what} has no source form")))
+fn unprintable(construct: &str) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Fault::Unsupported, "F0120", format!("{construct} has no source form")))
 }
 
 /// Creates the error for a definition that is referenced but missing.
-fn missing(what: &str) -> Box<Diagnostic> {
-    Box::new(Diagnostic::new(Fault::Misuse, "F0121", format!("the program does not define {what}")))
+fn missing(item: &str) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Fault::Misuse, "F0121", format!("the program does not define {item}")))
 }

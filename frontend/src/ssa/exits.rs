@@ -32,7 +32,7 @@ enum Exit {
     Throws,
 }
 
-struct State<'g> {
+struct ExitTransform<'g> {
     graph: &'g mut Graph,
     /// The kind of exit being eliminated.
     kind: Prim,
@@ -44,7 +44,7 @@ struct State<'g> {
 #[derive(Clone, Copy)]
 struct Exits<'a, 'g> {
     trampoline: &'a Trampoline<'a>,
-    state: &'a RefCell<State<'g>>,
+    state: &'a RefCell<ExitTransform<'g>>,
 }
 
 pub(super) fn transform(graph: &mut Graph) {
@@ -54,7 +54,8 @@ pub(super) fn transform(graph: &mut Graph) {
         let mut e = graph.edit();
         e.at(At::start(root));
         let (yes, no) = (e.constant(IValue::Bool(true)), e.constant(IValue::Bool(false)));
-        let state = RefCell::new(State { graph: &mut *graph, kind, yes, no, unset: HashMap::default() });
+        let state =
+            RefCell::new(ExitTransform { graph: &mut *graph, kind, yes, no, unset: HashMap::default() });
         let trampoline = Trampoline::new();
         run(&trampoline, Exits { trampoline: &trampoline, state: &state }.block(root));
     }
@@ -148,7 +149,7 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
     }
 }
 
-impl State<'_> {
+impl ExitTransform<'_> {
     /// Returns true if exits of the current kind leave to the end of this block.
     fn is_target(&self, block: BlockId) -> bool {
         let owner = self.graph.owner(block).map(|o| self.graph.prim(o));

@@ -1,4 +1,4 @@
-//! Runs that continue after errors: the results and writes of a failing operator are poison, and so is what depends on
+//! Runs that continue after errors: the results and writes of a failing operator are poison, and so are all values that depend on
 //! them.
 
 use super::poison;

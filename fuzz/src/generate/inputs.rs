@@ -129,5 +129,5 @@ fn extremes(g: &mut Gen<'_>, sizes: &[i64], dtype: DType) -> Tensor {
     });
     let values: Vec<Scalar> = values.collect();
     Tensor::from_scalars(&values, sizes, dtype)
-        .expect("invariant: as many small values as the sizes say, of a dtype that numbers convert to")
+        .expect("invariant: as many small values as elements, of a dtype that numbers convert to")
 }

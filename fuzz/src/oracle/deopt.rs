@@ -180,7 +180,7 @@ impl PlansAgree {
     }
 }
 
-/// A case and what the reference evaluator observes.
+/// A case, and the results and effects of the reference evaluator.
 struct DeoptCase<'c> {
     case: &'c Case,
     wanted: Observation,

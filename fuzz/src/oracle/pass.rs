@@ -241,7 +241,8 @@ fn has_infinity_or_nan(value: &IValue) -> bool {
     found
 }
 
-/// Returns a value with its floating-point elements made larger or smaller by what its dtype resolves.
+/// Returns a value with its floating-point elements scaled up or down by a relative change: the resolution of f16 and bf16, else
+/// [`ILL_CONDITIONED_CHANGE`].
 fn scaled(value: &IValue, sign: f64) -> IValue {
     let by = |least: f64| 1.0 + sign * least;
     let scale = |tensor: &Tensor| -> Option<Tensor> {

@@ -30,7 +30,7 @@ use crate::op::Prim;
 /// assert_eq!(view.carried_count(&graph), 1);
 /// assert_eq!(graph.ty(view.iteration(&graph)), flambeau_ir::Type::INT);
 /// assert!(view.counts(&graph), "the condition never ends it");
-/// assert_eq!(view.trip_count(&graph), None, "`n` is no constant");
+/// assert_eq!(view.trip_count(&graph), None, "`n` is not a constant");
 /// assert!(view.may_skip(&graph), "`n` may be 0");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

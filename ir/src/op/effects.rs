@@ -7,7 +7,7 @@
 //! - [`Graph::effects`](crate::Graph::effects), for a node: its operator's effects, refined by constant operands, with
 //!   those of the subgraph it runs. Effects of nested blocks are not included; the analysis `NestedEffects` adds them.
 //!
-//! Effects are conservative: a stated effect may be absent (an operator that is said to raise may never do so), but an
+//! Effects are conservative: a stated effect may be absent (an operator whose effects include raising may never raise), but an
 //! effect that occurs must be stated. Tests run every operator and compare its behaviour with the stated effects.
 
 use super::Facet;

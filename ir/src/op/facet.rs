@@ -12,7 +12,7 @@ pub trait Facet: Any + Send + Sync {
     const NAME: &'static str;
 }
 
-/// Documentation of an operator: one sentence (Markdown) on what it computes; further paragraphs may follow.
+/// Documentation of an operator: one sentence (Markdown) that states the computed value; further paragraphs may follow.
 #[derive(Clone, Debug)]
 pub struct Doc(pub &'static str);
 

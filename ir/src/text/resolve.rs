@@ -104,7 +104,7 @@ fn is_number(ty: Type) -> bool {
     matches!(ty.kind(), TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex)
 }
 
-/// Returns what a name such as `prim::FusionGroup_3` denotes; `None` for names of another form.
+/// Returns the operator and the subgraph number in a name such as `prim::FusionGroup_3`; `None` for names of another form.
 fn listed(text: &str) -> Option<OpName> {
     let (base, digits) = text.rsplit_once('_')?;
     let number = digits.parse().ok().filter(|n: &u32| n.to_string() == digits)?;

@@ -468,7 +468,8 @@ impl<'a> Reader<'a> {
                 self.at.expect(",")?;
             }
             match self.at.peek() {
-                Some(b'*') => {
+                // Inferred types are printed with `?`.
+                Some(b'*' | b'?') => {
                     self.at.pos += 1;
                     sizes.push(Dim::Unknown);
                 }
@@ -612,6 +613,7 @@ mod tests {
         }
         assert_eq!(reads("Future(int)"), Type::future(Type::INT));
         assert_eq!(reads("Float(SS(-1), 3)").as_tensor().and_then(TensorType::rank), Some(2));
+        assert_eq!(reads("Float(2, ?)"), reads("Float(2, *)"));
         assert_eq!(reads("int[3]"), Type::LIST_INT);
         assert_eq!(reads("Union(, str, Scalar)").to_string(), "Union(str, Scalar)");
         assert_eq!(reads("Union(TensorScalar)").to_string(), "Union(Tensor, Scalar)");

@@ -280,14 +280,14 @@ impl IValue {
     }
 }
 
-/// Writes the text of `str()`. Dots take the place of what exceeds [`MAX_TEXT`] bytes.
+/// Writes the text of `str()`, cut after [`MAX_TEXT`] bytes; dots mark the cut.
 impl fmt::Display for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_formatted(f, self, PrintStyle::Str, &mut whole_tensor)
     }
 }
 
-/// Writes the exact form. Dots take the place of what exceeds [`MAX_TEXT`] bytes.
+/// Writes the exact form, cut after [`MAX_TEXT`] bytes; dots mark the cut.
 impl fmt::Debug for IValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_formatted(f, self, PrintStyle::Exact, &mut short_tensor)

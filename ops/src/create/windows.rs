@@ -74,7 +74,7 @@ fn kaiser(beta: f64) -> impl Fn(f64) -> f64 {
 }
 
 #[derive(Clone, Copy)]
-struct Row {
+struct WindowRow {
     name: &'static str,
     overload: &'static str,
     doc: &'static str,
@@ -94,92 +94,92 @@ const BLACKMAN: &str = "A Blackman window: a sum of two cosines.";
 const BARTLETT: &str = "A Bartlett window: a triangle.";
 const KAISER: &str = "A Kaiser window, by the modified Bessel function.";
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[WindowRow] = &[
+    WindowRow {
         name: "hann_window",
         overload: "",
         doc: HANN,
         more: 0,
         run: |cx| window(cx, "hann_window", true, 1, hamming(0.5, 0.5)),
     },
-    Row {
+    WindowRow {
         name: "hann_window",
         overload: "periodic",
         doc: HANN,
         more: 1,
         run: |cx| window(cx, "hann_window", periodic(cx, 1)?, 2, hamming(0.5, 0.5)),
     },
-    Row {
+    WindowRow {
         name: "hamming_window",
         overload: "",
         doc: HAMMING,
         more: 0,
         run: |cx| window(cx, "hamming_window", true, 1, hamming(0.54, 0.46)),
     },
-    Row {
+    WindowRow {
         name: "hamming_window",
         overload: "periodic",
         doc: HAMMING,
         more: 1,
         run: |cx| window(cx, "hamming_window", periodic(cx, 1)?, 2, hamming(0.54, 0.46)),
     },
-    Row {
+    WindowRow {
         name: "hamming_window",
         overload: "periodic_alpha",
         doc: HAMMING,
         more: 2,
         run: |cx| window(cx, "hamming_window", periodic(cx, 2)?, 3, hamming(cx.float(2)?, 0.46)),
     },
-    Row {
+    WindowRow {
         name: "hamming_window",
         overload: "periodic_alpha_beta",
         doc: HAMMING,
         more: 3,
         run: |cx| window(cx, "hamming_window", periodic(cx, 3)?, 4, hamming(cx.float(2)?, cx.float(3)?)),
     },
-    Row {
+    WindowRow {
         name: "blackman_window",
         overload: "",
         doc: BLACKMAN,
         more: 0,
         run: |cx| window(cx, "blackman_window", true, 1, blackman),
     },
-    Row {
+    WindowRow {
         name: "blackman_window",
         overload: "periodic",
         doc: BLACKMAN,
         more: 1,
         run: |cx| window(cx, "blackman_window", periodic(cx, 1)?, 2, blackman),
     },
-    Row {
+    WindowRow {
         name: "bartlett_window",
         overload: "",
         doc: BARTLETT,
         more: 0,
         run: |cx| window(cx, "bartlett_window", true, 1, bartlett),
     },
-    Row {
+    WindowRow {
         name: "bartlett_window",
         overload: "periodic",
         doc: BARTLETT,
         more: 1,
         run: |cx| window(cx, "bartlett_window", periodic(cx, 1)?, 2, bartlett),
     },
-    Row {
+    WindowRow {
         name: "kaiser_window",
         overload: "",
         doc: KAISER,
         more: 0,
         run: |cx| window(cx, "kaiser_window", true, 1, kaiser(12.0)),
     },
-    Row {
+    WindowRow {
         name: "kaiser_window",
         overload: "periodic",
         doc: KAISER,
         more: 1,
         run: |cx| window(cx, "kaiser_window", periodic(cx, 1)?, 2, kaiser(12.0)),
     },
-    Row {
+    WindowRow {
         name: "kaiser_window",
         overload: "beta",
         doc: KAISER,

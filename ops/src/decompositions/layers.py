@@ -1,4 +1,4 @@
-# Decompositions of layers that are no convolutions or plain pools: blocks of images, inverse pools, interpolation by the nearest
+# Decompositions of layers that are not convolutions or plain pools: blocks of images, inverse pools, interpolation by the nearest
 # element and by cubic polynomials, grids, margin losses. The head of `core_aten.py` describes the comments; its helpers are
 # called here.
 

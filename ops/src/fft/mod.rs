@@ -194,8 +194,8 @@ impl Transform {
             let own = x.sizes()[d as usize];
             let last = i + 1 == dims.len();
             let own = if last && self.sides == FftTypes::RealOut { 2 * (own - 1) } else { own };
-            let asked = s.as_ref().map(|s| s[i]).filter(|&n| n != -1);
-            sizes.push(points(asked.unwrap_or(own))?);
+            let requested = s.as_ref().map(|s| s[i]).filter(|&n| n != -1);
+            sizes.push(points(requested.unwrap_or(own))?);
         }
         self.run(x, &Lengths { dims, sizes }, cx.opt_string(3)?.map(|s| s.as_bytes()))
     }
@@ -296,16 +296,16 @@ fn half(cx: &mut ShapeCx<'_>, n: Dim) -> Dim {
     cx.symbols.add(half, Dim::Known(1))
 }
 
-/// Returns the size of a transformed dimension of `size`, for `asked` points (default: the size). `last` is the
+/// Returns the size of a transformed dimension of `size`, for `requested` points (default: the size). `last` is the
 /// dimension that converts between real and complex.
-fn transformed(cx: &mut ShapeCx<'_>, sides: FftTypes, size: Dim, asked: Option<Dim>, last: bool) -> Dim {
+fn transformed(cx: &mut ShapeCx<'_>, sides: FftTypes, size: Dim, requested: Option<Dim>, last: bool) -> Dim {
     match sides {
-        FftTypes::RealIn if last => half(cx, asked.unwrap_or(size)),
-        FftTypes::RealOut if last => asked.unwrap_or_else(|| {
+        FftTypes::RealIn if last => half(cx, requested.unwrap_or(size)),
+        FftTypes::RealOut if last => requested.unwrap_or_else(|| {
             let inner = cx.symbols.sub(size, Dim::Known(1));
             cx.symbols.mul(inner, Dim::Known(2))
         }),
-        _ => asked.unwrap_or(size),
+        _ => requested.unwrap_or(size),
     }
 }
 
@@ -317,8 +317,8 @@ fn shape_over_one(sides: FftTypes) -> ResultShapes {
         let (Some(at), Some(default)) = (at.filter(|&at| at < dims.len()), cx.is_none(1)) else {
             return Some(Dims::from_elem(Dim::Unknown, dims.len()));
         };
-        let asked = (!default).then(|| cx.number(1));
-        dims[at] = transformed(cx, sides, dims[at], asked, true);
+        let requested = (!default).then(|| cx.number(1));
+        dims[at] = transformed(cx, sides, dims[at], requested, true);
         Some(dims)
     })
 }
@@ -328,14 +328,14 @@ fn shape_over_many(sides: FftTypes) -> ResultShapes {
     ResultShapes::dims(move |cx| {
         let mut dims = cx.dims_or_fresh(0)?;
         let rank = dims.len();
-        let Some((which, asked)) = lengths(cx, rank) else {
+        let Some((which, requested)) = lengths(cx, rank) else {
             return Some(Dims::from_elem(Dim::Unknown, rank));
         };
         for (i, &at) in which.iter().enumerate() {
-            let asked = asked.get(i).copied().filter(|&n| n != Dim::Known(-1));
+            let requested = requested.get(i).copied().filter(|&n| n != Dim::Known(-1));
             // -1 means the size of the dimension.
-            let asked = asked.map(|n| if cx.symbols.range(n).min < 0 { Dim::Unknown } else { n });
-            *dims.get_mut(at)? = transformed(cx, sides, *dims.get(at)?, asked, i + 1 == which.len());
+            let requested = requested.map(|n| if cx.symbols.range(n).min < 0 { Dim::Unknown } else { n });
+            *dims.get_mut(at)? = transformed(cx, sides, *dims.get(at)?, requested, i + 1 == which.len());
         }
         Some(dims)
     })
@@ -343,13 +343,13 @@ fn shape_over_many(sides: FftTypes) -> ResultShapes {
 
 /// Returns the dimensions from arguments 1 (lengths) and 2 (dimensions), and the lengths if they are given.
 fn lengths(cx: &ShapeCx<'_>, rank: usize) -> Option<(Vec<usize>, Dims)> {
-    let asked = if cx.is_none(1)? { Dims::new() } else { cx.ints(1)? };
+    let requested = if cx.is_none(1)? { Dims::new() } else { cx.ints(1)? };
     let which = match (cx.is_none(2)?, cx.is_none(1)?) {
         (false, _) => cx.known_ints(2)?.iter().map(|&d| wrap(d, rank)).collect::<Option<_>>()?,
-        (true, false) => (rank.checked_sub(asked.len())?..rank).collect(),
+        (true, false) => (rank.checked_sub(requested.len())?..rank).collect(),
         (true, true) => (0..rank).collect(),
     };
-    Some((which, asked))
+    Some((which, requested))
 }
 
 fn transforms() -> Vec<OpDef> {

@@ -89,14 +89,14 @@ fn data(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
 fn below(g: &mut Gen<'_>, sizes: &[i64], bound: i64) -> IValue {
     let n = sizes.iter().product::<i64>();
     let values: Vec<i64> = (0..n).map(|_| g.int(0, bound - 1)).collect();
-    IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"))
+    IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as elements"))
 }
 
 /// Draws a mask.
 fn mask(g: &mut Gen<'_>, sizes: &[i64]) -> IValue {
     let n = sizes.iter().product::<i64>();
     let values: Vec<bool> = (0..n).map(|_| g.flag()).collect();
-    IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"))
+    IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as elements"))
 }
 
 /// Samples from a function, with exact results.

@@ -230,8 +230,8 @@ pub(super) fn family() -> Vec<OpDef> {
                 let mut dims = cx.broadcast(&[&a, &b])?;
                 let keep = cx.bool(4)?;
                 // A scalar result has no dimension to keep.
-                let gone = dims.pop();
-                dims.extend(gone.filter(|_| keep).map(|_| Dim::Known(1)));
+                let reduced = dims.pop();
+                dims.extend(reduced.filter(|_| keep).map(|_| Dim::Known(1)));
                 Some(dims)
             });
             let dtype = Dtype::float_promote([0, 1]).then(DType::to_real);

@@ -14,7 +14,7 @@ use flambeau_tensor::{DType, Element, Tensor, TensorError, dispatch};
 
 /// Variant of dropout: whether whole channels are dropped, and whether mean and variance are preserved (alpha dropout).
 #[derive(Clone, Copy)]
-struct Kind {
+struct DropoutVariant {
     channels: bool,
     alpha: bool,
 }
@@ -27,7 +27,7 @@ fn check(p: f64) -> Result<(), KernelError> {
 }
 
 /// `(input, p, train)`. Returns the input itself if nothing is dropped.
-fn dropout(cx: &KernelCx<'_>, kind: Kind) -> Computed {
+fn dropout(cx: &KernelCx<'_>, kind: DropoutVariant) -> Computed {
     let (x, p, train) = (cx.tensor(0)?, cx.float(1)?, cx.boolean(2)?);
     check(p)?;
     if p == 0.0 || !train || x.numel() == 0 {
@@ -184,7 +184,9 @@ pub(super) fn family() -> Vec<OpDef> {
             let sample = Sample::tensors(1).floats().rank(2, 3).then(flags(true)).not_differentiable();
             d.with(ResultShapes::same_as(0)).with(Dtype::same_as(0)).with(sample)
         };
-        defs.extend(op(name, "", doc).facts(facts).one(move |cx| dropout(cx, Kind { channels, alpha })));
+        defs.extend(
+            op(name, "", doc).facts(facts).one(move |cx| dropout(cx, DropoutVariant { channels, alpha })),
+        );
     }
     let facts = |d: OpDef| {
         let sample = Sample::tensors(1).floats().then(flags(true)).not_differentiable();

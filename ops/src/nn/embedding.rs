@@ -287,7 +287,7 @@ fn table(sizes: &'static [i64]) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
         let weight = flambeau_exec::sample::tensor(g, &[5, 3], DType::F32, &Default::default());
         let n: i64 = sizes.iter().product();
         let indices: Vec<i64> = (0..n).map(|_| g.int(0, 4)).collect();
-        let indices = Tensor::from_vec(indices, sizes).expect("invariant: as many indices as the sizes say");
+        let indices = Tensor::from_vec(indices, sizes).expect("invariant: as many indices as elements");
         vec![IValue::Tensor(weight), IValue::Tensor(indices)]
     }
 }

@@ -314,7 +314,7 @@ fn with_classes(sizes: &'static [i64], target: &'static [i64]) -> impl Fn(&mut G
         let x = flambeau_exec::sample::tensor(g, sizes, DType::F32, &Default::default());
         let n: i64 = target.iter().product();
         let classes: Vec<i64> = (0..n).map(|_| g.int(0, sizes[1] - 1)).collect();
-        let classes = Tensor::from_vec(classes, target).expect("invariant: as many classes as the sizes say");
+        let classes = Tensor::from_vec(classes, target).expect("invariant: as many classes as elements");
         vec![IValue::Tensor(x), IValue::Tensor(classes)]
     }
 }

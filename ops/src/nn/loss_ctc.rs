@@ -279,9 +279,7 @@ fn sample(tensors: bool) -> impl Fn(&mut Gen<'_>) -> Vec<IValue> {
         let logs = flambeau_exec::sample::tensor(g, &[4, 2, 3], DType::F32, &Default::default());
         let labels: Vec<i64> = (0..4).map(|_| g.int(1, 2)).collect();
         let of = |values: Vec<i64>, sizes: &[i64]| {
-            IValue::Tensor(
-                Tensor::from_vec(values, sizes).expect("invariant: as many values as the sizes say"),
-            )
+            IValue::Tensor(Tensor::from_vec(values, sizes).expect("invariant: as many values as elements"))
         };
         let lengths = |values: Vec<i64>| if tensors { of(values, &[2]) } else { IValue::ints(values) };
         vec![IValue::Tensor(logs), of(labels, &[2, 2]), lengths(vec![4, 3]), lengths(vec![2, 1])]

@@ -71,7 +71,7 @@ pub(super) fn opt_values<T: Element>(t: Option<&Tensor>) -> Result<Option<Vec<T>
     Ok(t.map(Tensor::to_vec::<T>).transpose()?)
 }
 
-/// The shape of result `result` of an operator that returns what the list of flags in argument `mask` selects: the sizes of
+/// The shape of result `result` of an operator that returns the results that the list of flags in argument `mask` selects: the sizes of
 /// argument `arg`. A result that is not selected is `None`.
 pub(super) fn selected_like(arg: usize, mask: usize, result: usize) -> ResultShapes {
     ResultShapes::from(move |cx| {

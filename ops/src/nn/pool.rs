@@ -33,8 +33,8 @@ fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
 fn check_adaptive(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
     let first = x.rank().saturating_sub(space);
     let batched = first == 2 && (space == 3 || name == "adaptive_max_pool");
-    let asked = if batched { 1 } else { first };
-    if (first == 1 || first == 2) && x.numel() == 0 && !x.sizes()[asked..].contains(&0) {
+    let leading = if batched { 1 } else { first };
+    if (first == 1 || first == 2) && x.numel() == 0 && !x.sizes()[leading..].contains(&0) {
         return Ok(());
     }
     check(name, x, space)

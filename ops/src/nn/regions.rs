@@ -184,9 +184,9 @@ fn ps_roi_pool(cx: &KernelCx<'_>) -> Several {
 /// # Errors
 /// Returns an error if the number exceeds any reasonable image: regions and scales are unbounded, but a kernel's time
 /// must not be.
-pub(super) fn points_along(asked: i64, pixels: f64) -> Result<i64, KernelError> {
+pub(super) fn points_along(requested: i64, pixels: f64) -> Result<i64, KernelError> {
     const MAX_SAMPLES: i64 = 1 << 14;
-    let points = if asked > 0 { asked } else { pixels.ceil() as i64 };
+    let points = if requested > 0 { requested } else { pixels.ceil() as i64 };
     if points > MAX_SAMPLES {
         return Err(KernelError::input(format!(
             "{points} sample points along one side of a cell exceed the maximum of {MAX_SAMPLES}"

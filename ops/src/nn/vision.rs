@@ -34,10 +34,10 @@ fn nms(cx: &KernelCx<'_>) -> Computed {
     order.sort_by(|a, b| {
         scores[*b].partial_cmp(&scores[*a]).unwrap_or_else(|| scores[*b].total_cmp(&scores[*a]))
     });
-    let mut gone = vec![false; scores.len()];
+    let mut suppressed = vec![false; scores.len()];
     let mut kept = Vec::new();
     for (n, &i) in order.iter().enumerate() {
-        if gone[i] {
+        if suppressed[i] {
             continue;
         }
         kept.push(i as i64);
@@ -47,7 +47,7 @@ fn nms(cx: &KernelCx<'_>) -> Computed {
             let side = |d: usize| round(a[d + 2].min(b[d + 2]) - a[d].max(b[d])).max(0.0);
             let common = round(side(0) * side(1));
             if common / round(round(area(a) + area(b)) - common) > limit {
-                gone[j] = true;
+                suppressed[j] = true;
             }
         }
     }

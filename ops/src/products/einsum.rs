@@ -128,12 +128,12 @@ impl Term {
 
     /// Sums over dimensions that are not needed.
     fn summed(self, needed: impl Fn(Label) -> bool) -> Result<Term, KernelError> {
-        let gone: Vec<i64> =
+        let summed: Vec<i64> =
             (0..self.labels.len()).filter(|&d| !needed(self.labels[d])).map(|d| d as i64).collect();
-        if gone.is_empty() {
+        if summed.is_empty() {
             return Ok(self);
         }
-        let x = reduce::sum(&self.x, Some(&gone), false, None)?;
+        let x = reduce::sum(&self.x, Some(&summed), false, None)?;
         Ok(Term { x, labels: self.labels.into_iter().filter(|&l| needed(l)).collect() })
     }
 

@@ -146,7 +146,7 @@ fn sized(sizes: &'static [&'static [i64]]) -> Sample {
 type Run = fn(&KernelCx<'_>) -> Computed;
 
 #[derive(Clone, Copy)]
-struct Row {
+struct ProductRow {
     name: &'static str,
     doc: &'static str,
     run: Run,
@@ -155,8 +155,8 @@ struct Row {
     sizes: &'static [&'static [i64]],
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[ProductRow] = &[
+    ProductRow {
         name: "aten::mm",
         doc: "Product of two matrices.",
         run: mm,
@@ -164,7 +164,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3, 4]],
     },
-    Row {
+    ProductRow {
         name: "aten::bmm",
         doc: "Products of two batches of matrices.",
         run: bmm,
@@ -172,7 +172,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[2, 3, 4]],
     },
-    Row {
+    ProductRow {
         name: "aten::mv",
         doc: "Product of a matrix and a vector.",
         run: mv,
@@ -180,7 +180,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3]],
     },
-    Row {
+    ProductRow {
         name: "aten::dot",
         doc: "Product of two vectors.",
         run: dot,
@@ -188,7 +188,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[3], &[3]],
     },
-    Row {
+    ProductRow {
         name: "aten::matmul aten::linalg_matmul",
         doc: "Product of vectors, matrices, or batches of matrices, broadcast together.",
         run: any_rank,
@@ -196,7 +196,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[3, 4]],
     },
-    Row {
+    ProductRow {
         name: "aten::addmm",
         doc: "`beta * self + alpha * (mat1 @ mat2)`.",
         run: addmm,
@@ -204,7 +204,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[4], &[2, 3], &[3, 4]],
     },
-    Row {
+    ProductRow {
         name: "aten::baddbmm",
         doc: "`beta * self + alpha * (batch1 @ batch2)`.",
         run: baddbmm,
@@ -212,7 +212,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2, 2, 4], &[2, 2, 3], &[2, 3, 4]],
     },
-    Row {
+    ProductRow {
         name: "aten::addmv",
         doc: "`beta * self + alpha * (mat @ vec)`.",
         run: addmv,
@@ -220,7 +220,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2], &[2, 3], &[3]],
     },
-    Row {
+    ProductRow {
         name: "aten::outer",
         doc: "The outer product of two vectors.",
         run: outer,
@@ -228,7 +228,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
-    Row {
+    ProductRow {
         name: "aten::ger",
         doc: "The outer product of two vectors.",
         run: outer,
@@ -236,7 +236,7 @@ const ROWS: &[Row] = &[
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
     },
-    Row {
+    ProductRow {
         name: "aten::linear",
         doc: "`input @ weight.T + bias`.",
         run: linear,

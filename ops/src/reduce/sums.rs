@@ -112,7 +112,7 @@ fn trace(cx: &KernelCx<'_>) -> Computed {
     Ok(reduce::sum(&x.diagonal(0, 0, 1)?, None, false, None)?)
 }
 
-struct Row {
+struct SumRow {
     name: &'static str,
     doc: &'static str,
     f: Reduction,
@@ -123,15 +123,15 @@ struct Row {
 
 pub(super) fn family() -> Vec<OpDef> {
     let rows = [
-        Row { name: "sum", doc: "Sum.", f: reduce::sum, dims: "dim_IntList", out: ["out", "IntList_out"] },
-        Row {
+        SumRow { name: "sum", doc: "Sum.", f: reduce::sum, dims: "dim_IntList", out: ["out", "IntList_out"] },
+        SumRow {
             name: "mean",
             doc: "Arithmetic mean.",
             f: reduce::mean,
             dims: "dim",
             out: ["dtype_out", "out"],
         },
-        Row { name: "prod", doc: "Product.", f: reduce::prod, dims: "dim_int", out: ["out", "int_out"] },
+        SumRow { name: "prod", doc: "Product.", f: reduce::prod, dims: "dim_int", out: ["out", "int_out"] },
     ];
     let dtype = |name: &str, i: usize| match name {
         "mean" | "nanmean" => Dtype::named_or(i, Dtype::same_as(0)),

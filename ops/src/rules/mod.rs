@@ -221,10 +221,10 @@ mod tests {
             panic!("{}", errors.iter().map(flambeau_ir::Diagnostic::render).collect::<String>())
         });
         assert!(rules.rules().len() >= 40);
-        let asked =
+        let opt_in =
             RuleSet::on_request(&registry, &Vocabulary::standard()).expect("rules on request are right");
         let mut wrong = String::new();
-        let trials = [&rules, &asked].map(|set| try_rules(&registry, set, TrialLimits::default()));
+        let trials = [&rules, &opt_in].map(|set| try_rules(&registry, set, TrialLimits::default()));
         for trial in trials.iter().flatten() {
             if let Some(failure) = &trial.failure {
                 wrong += &format!("{} ({}) fails on\n{failure}\n\n", trial.rule, trial.instance);

@@ -9,7 +9,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
 
-struct Row {
+struct ViewRow {
     /// All names, separated by spaces; the overload follows a dot.
     names: &'static str,
     doc: &'static str,
@@ -84,8 +84,8 @@ fn one_tensor() -> IValue {
     IValue::Tensor(Tensor::zeros(&[], DType::F32).expect("invariant: one element can be made"))
 }
 
-const ROWS: &[Row] = &[
-    Row {
+const ROWS: &[ViewRow] = &[
+    ViewRow {
         names: "aten::select.int",
         doc: "The slice at `index` along `dim`, without the dimension.",
         run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
@@ -94,7 +94,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0)],
     },
-    Row {
+    ViewRow {
         names: "aten::slice.Tensor",
         doc: "Positions `start` to `end` along `dim`, every `step`th.",
         run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
@@ -103,7 +103,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(1), IValue::Int(0), IValue::Int(2), IValue::Int(1)],
     },
-    Row {
+    ViewRow {
         names: "aten::narrow",
         doc: "`length` positions from `start` along `dim`.",
         run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
@@ -112,7 +112,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(0), IValue::Int(1)],
     },
-    Row {
+    ViewRow {
         names: "aten::transpose.int aten::swapaxes aten::swapdims",
         doc: "Two dimensions exchanged.",
         run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
@@ -121,7 +121,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
-    Row {
+    ViewRow {
         names: "aten::t",
         doc: "A matrix transposed; vectors are unchanged.",
         run: |cx| Ok(cx.tensor(0)?.t()?),
@@ -130,7 +130,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::numpy_T aten::numpy_T.a",
         doc: "All dimensions in reverse order.",
         run: |cx| {
@@ -143,7 +143,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::mT aten::mT.a",
         doc: "The last two dimensions exchanged.",
         run: |cx| match cx.tensor(0)? {
@@ -155,7 +155,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::permute",
         doc: "The dimensions in another order.",
         run: |cx| Ok(cx.tensor(0)?.permute(&cx.ints(1)?)?),
@@ -164,7 +164,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: || vec![ints(&[2, 0, 1])],
     },
-    Row {
+    ViewRow {
         names: "aten::movedim.int aten::moveaxis.int",
         doc: "A dimension moved to another position.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
@@ -173,7 +173,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: || vec![IValue::Int(0), IValue::Int(2)],
     },
-    Row {
+    ViewRow {
         names: "aten::movedim.intlist aten::moveaxis.intlist",
         doc: "Dimensions moved to other positions.",
         run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
@@ -182,7 +182,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: || vec![ints(&[0]), ints(&[2])],
     },
-    Row {
+    ViewRow {
         names: "aten::expand aten::broadcast_to",
         doc: "Broadcast to a size; -1 keeps a dimension.",
         run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
@@ -191,7 +191,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![ints(&[2, -1, -1])],
     },
-    Row {
+    ViewRow {
         names: "aten::expand_as",
         doc: "Broadcast to the size of `other`.",
         run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
@@ -200,7 +200,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![one_tensor()],
     },
-    Row {
+    ViewRow {
         names: "aten::squeeze",
         doc: "A view without dimensions of size 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
@@ -209,7 +209,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::squeeze.dim",
         doc: "Without a dimension, if its size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
@@ -218,7 +218,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0)],
     },
-    Row {
+    ViewRow {
         names: "aten::squeeze.dims",
         doc: "Without those of the given dimensions whose size is 1.",
         run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
@@ -227,7 +227,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![ints(&[0])],
     },
-    Row {
+    ViewRow {
         names: "aten::unsqueeze",
         doc: "A view with a dimension of size 1 inserted at `dim`.",
         run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
@@ -236,7 +236,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(1)],
     },
-    Row {
+    ViewRow {
         names: "aten::view aten::_unsafe_view",
         doc: "A view with another shape; an error if the strides do not allow it.",
         run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
@@ -245,7 +245,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![ints(&[1])],
     },
-    Row {
+    ViewRow {
         names: "aten::view_as",
         doc: "A view with the shape of `other`.",
         run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
@@ -254,7 +254,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![one_tensor()],
     },
-    Row {
+    ViewRow {
         names: "aten::view.dtype",
         doc: "The same bytes as another dtype.",
         run: |cx| Ok(cx.tensor(0)?.view_dtype(cx.dtype(1)?)?),
@@ -263,7 +263,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: || vec![IValue::Int(DType::F32.scalar_type())],
     },
-    Row {
+    ViewRow {
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
         run: reshaped,
@@ -272,7 +272,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![ints(&[1])],
     },
-    Row {
+    ViewRow {
         names: "aten::reshape_as",
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
@@ -281,7 +281,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![one_tensor()],
     },
-    Row {
+    ViewRow {
         names: "aten::flatten.using_ints",
         doc: "Dimensions `start_dim` to `end_dim` merged into one.",
         run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
@@ -290,7 +290,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: || vec![IValue::Int(1), IValue::Int(-1)],
     },
-    Row {
+    ViewRow {
         names: "aten::ravel",
         doc: "All dimensions flattened into one.",
         run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
@@ -304,7 +304,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::unflatten.int",
         doc: "One dimension split into several.",
         run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
@@ -313,7 +313,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0), ints(&[-1, 1])],
     },
-    Row {
+    ViewRow {
         names: "aten::diagonal",
         doc: "The diagonal of two dimensions, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
@@ -322,7 +322,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::unfold",
         doc: "Windows of `size` elements at distance `step`, as a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
@@ -331,7 +331,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Int(1), IValue::Int(1)],
     },
-    Row {
+    ViewRow {
         names: "aten::as_strided",
         doc: "A view of the storage with any size and strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
@@ -340,7 +340,7 @@ const ROWS: &[Row] = &[
         rank: 0,
         args: || vec![ints(&[1]), ints(&[1])],
     },
-    Row {
+    ViewRow {
         names: "aten::view_as_real",
         doc: "Complex numbers as pairs along a new last dimension.",
         run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
@@ -355,7 +355,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::view_as_complex",
         doc: "Pairs along the last dimension as complex numbers.",
         run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
@@ -370,7 +370,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::detach aten::alias aten::lift_fresh prim::data",
         doc: "A view of the same elements, detached from the gradient graph.",
         run: |cx| Ok(cx.tensor(0)?.alias()),
@@ -379,7 +379,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::contiguous",
         doc: "The tensor itself if it has the requested layout, else a copy.",
         run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
@@ -388,7 +388,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::positive",
         doc: "The tensor itself, which must not be boolean.",
         run: |cx| match cx.tensor(0)? {
@@ -402,7 +402,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::resolve_conj aten::resolve_neg",
         doc: "The tensor itself: conjugation and negation are never lazy.",
         run: |cx| Ok(cx.tensor(0)?.clone()),
@@ -411,7 +411,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::linalg_diagonal",
         doc: "The diagonals of matrices, as the last dimension.",
         run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
@@ -420,7 +420,7 @@ const ROWS: &[Row] = &[
         rank: 3,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::real",
         doc: "Real parts.",
         run: |cx| match cx.tensor(0)? {
@@ -432,7 +432,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::imag",
         doc: "Imaginary parts.",
         run: |cx| match cx.tensor(0)? {
@@ -444,7 +444,7 @@ const ROWS: &[Row] = &[
         rank: 1,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::mH aten::mH.a aten::adjoint",
         doc: "Matrices transposed and conjugated.",
         run: adjoint,
@@ -453,7 +453,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::matrix_H aten::matrix_H.a",
         doc: "A matrix transposed and conjugated.",
         run: |cx| match cx.tensor(0)?.rank() {
@@ -467,7 +467,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: none,
     },
-    Row {
+    ViewRow {
         names: "aten::narrow.Tensor",
         doc: "`length` positions along `dim`, starting at a one-element tensor's value.",
         run: |cx| {
@@ -482,7 +482,7 @@ const ROWS: &[Row] = &[
         rank: 2,
         args: || vec![IValue::Int(0), IValue::Tensor(index_zero(&[])), IValue::Int(1)],
     },
-    Row {
+    ViewRow {
         names: "aten::_reshape_alias",
         doc: "A view with another shape and given strides.",
         run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
@@ -511,7 +511,7 @@ fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?)
 }
 
-fn views(row: &'static Row) -> Vec<OpDef> {
+fn views(row: &'static ViewRow) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
     let sample = || {
         let sample = exact_sample(row.rank, (row.args)());

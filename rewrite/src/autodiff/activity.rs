@@ -264,11 +264,11 @@ impl<'a> Propagation<'a> {
         }
         let is_derived = !matches!(self.derivative_of(node)?, Some(OpDerivative::Constant));
         if let Some(hiding) = graph.results(node).find(|v| is_derived && hides(graph.ty(*v))) {
-            let what = format!(
+            let reason = format!(
                 "stores a tensor that requires a gradient in a value of type {}, which differentiation does not follow",
                 graph.ty(hiding)
             );
-            return Err(NotDifferentiable::at(graph, node, what));
+            return Err(NotDifferentiable::at(graph, node, reason));
         }
         if let Some(prim) = graph.prim(node) {
             match prim {
@@ -328,8 +328,8 @@ impl<'a> Propagation<'a> {
         let mapping = self.found.derivatives.keys().copied().chain(elements).filter(|n| is_partly_active(n));
         match mapping.min() {
             Some(node) => {
-                let what = "maps or reads a list of tensors, and not all of them require gradients";
-                Err(NotDifferentiable::at(graph, node, what))
+                let reason = "maps or reads a list of tensors, and not all of them require gradients";
+                Err(NotDifferentiable::at(graph, node, reason))
             }
             None => Ok(()),
         }

@@ -16,16 +16,16 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 /// Nesting of blocks up to which graphs are differentiated: the walk is recursive.
-const DEEPEST: usize = 64;
+const MAX_NESTING: usize = 64;
 
 /// Nesting of loops up to which a body is differentiated more than once.
-const REPEATED: usize = 3;
+const MAX_REPEATED_LOOPS: usize = 3;
 
 /// A gradient that leaves a block: of a tensor, or of an element of a list or tuple.
-type Leaving = (ValueId, Option<usize>);
+type GradientKey = (ValueId, Option<usize>);
 
 /// A block of the backward part that has been filled.
-struct Filled {
+struct BackwardBlock {
     block: BlockId,
     scope: Scope,
     /// Whether the block that it differentiates raises, so that it never runs.
@@ -35,10 +35,10 @@ struct Filled {
 impl Reverse<'_> {
     /// Opens a block of the backward part, which differentiates `forward`.
     fn open(&mut self, block: BlockId, forward: BlockId) -> Result<(), NotDifferentiable> {
-        if self.scopes.len() >= DEEPEST {
-            let what = format!("is nested more than {DEEPEST} blocks deep");
+        if self.scopes.len() >= MAX_NESTING {
+            let reason = format!("is nested more than {MAX_NESTING} blocks deep");
             let node = self.editor.graph().ret(forward);
-            return Err(NotDifferentiable::at(self.editor.graph(), node, what));
+            return Err(NotDifferentiable::at(self.editor.graph(), node, reason));
         }
         self.counterparts.forward.insert(block, forward);
         self.scopes.push((block, Scope::default()));
@@ -61,14 +61,14 @@ impl Reverse<'_> {
     }
 
     /// Returns the forward block that the innermost open block differentiates.
-    fn home(&self) -> BlockId {
+    fn forward_block(&self) -> BlockId {
         let root = self.editor.graph().root();
         let open = self.scopes.last().and_then(|(block, _)| self.counterparts.forward.get(block));
         open.copied().unwrap_or(root)
     }
 
     /// Differentiates a node in a branch that is taken if one of the gradients of its results exists.
-    pub(super) fn guarded(
+    pub(super) fn differentiate_if_present(
         &mut self,
         node: NodeId,
         results: &[ValueId],
@@ -81,9 +81,9 @@ impl Reverse<'_> {
         }
         let known: Vec<(ValueId, Grad)> =
             results.iter().filter_map(|v| Some((*v, self.scope().get(v)?.clone()))).collect();
-        let back = self.editor.node(Prim::If, &[exists], &[]);
-        let (taken, skipped) = (self.editor.add_block(back), self.editor.add_block(back));
-        self.open(taken, self.home())?;
+        let backward = self.editor.node(Prim::If, &[exists], &[]);
+        let (taken, skipped) = (self.editor.add_block(backward), self.editor.add_block(backward));
+        self.open(taken, self.forward_block())?;
         for (result, grad) in known {
             let grad = match grad {
                 Grad::Tensor(grad) if grads.len() == 1 => Grad::Tensor(self.defined(grad)),
@@ -98,21 +98,25 @@ impl Reverse<'_> {
         self.differentiate(node, results)?;
         let mut scope = self.close();
         scope.retain(|value, _| !results.contains(value));
-        let taken = Filled { block: taken, scope, raises: false };
-        let skipped = Filled { block: skipped, scope: Scope::default(), raises: false };
-        self.finish(back, &[taken, skipped])
+        let taken = BackwardBlock { block: taken, scope, raises: false };
+        let skipped = BackwardBlock { block: skipped, scope: Scope::default(), raises: false };
+        self.add_block_results(backward, &[taken, skipped])
     }
 
     /// Differentiates a branch.
-    pub(super) fn branch(&mut self, node: NodeId, results: &[ValueId]) -> Result<(), NotDifferentiable> {
+    pub(super) fn differentiate_branch(
+        &mut self,
+        node: NodeId,
+        results: &[ValueId],
+    ) -> Result<(), NotDifferentiable> {
         let grads = self.result_gradients(node, results)?;
         let g = self.editor.graph();
         let condition = g.operand(node, 0);
         let blocks: Vec<BlockId> = g.blocks(node).collect();
-        let back = self.editor.node(Prim::If, &[condition], &[]);
+        let backward = self.editor.node(Prim::If, &[condition], &[]);
         let mut filled = Vec::with_capacity(blocks.len());
         for forward in blocks {
-            let block = self.editor.add_block(back);
+            let block = self.editor.add_block(backward);
             self.open(block, forward)?;
             self.counterparts.backward.insert(forward, (block, None));
             let g = self.editor.graph();
@@ -125,9 +129,9 @@ impl Reverse<'_> {
             self.block(&nodes)?;
             let mut scope = self.close();
             scope.retain(|value, _| self.is_outside(*value, forward));
-            filled.push(Filled { block, scope, raises });
+            filled.push(BackwardBlock { block, scope, raises });
         }
-        self.finish(back, &filled)
+        self.add_block_results(backward, &filled)
     }
 
     /// Returns the gradients of the results of a branch or loop.
@@ -142,8 +146,8 @@ impl Reverse<'_> {
             None => Some(None),
         };
         let grads: Option<Vec<Option<ValueId>>> = results.iter().map(grad).collect();
-        let what = "a branch or loop returns a list or tuple of tensors that need gradients";
-        grads.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, what))
+        let reason = "a branch or loop returns a list or tuple of tensors that need gradients";
+        grads.ok_or_else(|| NotDifferentiable::at(self.editor.graph(), node, reason))
     }
 
     /// Whether a value is defined outside of a block.
@@ -154,27 +158,32 @@ impl Reverse<'_> {
 
     /// Makes the gradients that the blocks of a branch computed results of the branch, and adds these to the gradients
     /// of the enclosing block. A gradient that a block did not compute is `None` there.
-    fn finish(&mut self, back: NodeId, filled: &[Filled]) -> Result<(), NotDifferentiable> {
-        let mut leaving: IndexSet<Leaving, FxBuildHasher> = IndexSet::default();
+    fn add_block_results(
+        &mut self,
+        backward: NodeId,
+        filled: &[BackwardBlock],
+    ) -> Result<(), NotDifferentiable> {
+        let mut keys: IndexSet<GradientKey, FxBuildHasher> = IndexSet::default();
         for (value, grad) in filled.iter().flat_map(|f| &f.scope) {
-            leaving.extend(parts(*value, grad).into_iter().map(|(part, _)| part));
+            keys.extend(parts(*value, grad).into_iter().map(|(part, _)| part));
         }
-        if leaving.is_empty() {
-            self.editor.erase(back);
+        if keys.is_empty() {
+            self.editor.erase(backward);
             return Ok(());
         }
-        let mut found = Vec::with_capacity(leaving.len());
-        for part in &leaving {
-            let of = |f: &Filled| grad_of(&f.scope, *part);
-            let is_definite = |f: &Filled| f.raises || of(f).is_some_and(|grad| !self.is_optional(grad));
+        let mut found = Vec::with_capacity(keys.len());
+        for part in &keys {
+            let of = |f: &BackwardBlock| grad_of(&f.scope, *part);
+            let is_definite =
+                |f: &BackwardBlock| f.raises || of(f).is_some_and(|grad| !self.is_optional(grad));
             let g = self.editor.graph();
             let list = filled.iter().filter_map(of).map(|v| g.ty(v)).find(|ty| ty.list_elem().is_some());
             let ty = match (filled.iter().all(is_definite), list) {
                 (true, found) => found.unwrap_or(Type::TENSOR),
                 (false, None) => Type::optional(Type::TENSOR),
                 (false, Some(_)) => {
-                    let what = "a list of tensors has a gradient in some branches only";
-                    return Err(NotDifferentiable::at(g, back, what));
+                    let reason = "a list of tensors has a gradient in some branches only";
+                    return Err(NotDifferentiable::at(g, backward, reason));
                 }
             };
             for f in filled {
@@ -186,13 +195,13 @@ impl Reverse<'_> {
                 };
                 self.editor.add_block_output(f.block, output);
             }
-            found.push(self.editor.add_result(back, ty));
+            found.push(self.editor.add_result(backward, ty));
         }
         self.resume();
-        leaving.into_iter().zip(found).try_for_each(|(part, grad)| self.add_part(part, grad))
+        keys.into_iter().zip(found).try_for_each(|(part, grad)| self.add_part(part, grad))
     }
 
-    fn add_part(&mut self, (value, element): Leaving, grad: ValueId) -> Result<(), NotDifferentiable> {
+    fn add_part(&mut self, (value, element): GradientKey, grad: ValueId) -> Result<(), NotDifferentiable> {
         match element {
             None => self.add(value, grad, None),
             Some(i) => {
@@ -204,23 +213,27 @@ impl Reverse<'_> {
     }
 
     /// Differentiates a loop.
-    pub(super) fn repeat(&mut self, node: NodeId, results: &[ValueId]) -> Result<(), NotDifferentiable> {
+    pub(super) fn differentiate_loop(
+        &mut self,
+        node: NodeId,
+        results: &[ValueId],
+    ) -> Result<(), NotDifferentiable> {
         let grads = self.result_gradients(node, results)?;
         let count = self.trip_count(node)?;
         let g = self.editor.graph();
         let loops =
             self.scopes.iter().filter(|(block, _)| g.owner(*block).is_some_and(|n| g.is_prim(n, Prim::Loop)));
-        let is_deep = loops.count() >= REPEATED;
+        let is_deep = loops.count() >= MAX_REPEATED_LOOPS;
         let mut optional: Vec<bool> =
             grads.iter().map(|grad| is_deep || grad.is_none_or(|grad| self.is_optional(grad))).collect();
         // Wrong assumptions are dropped one by one the first time, then all at once.
         for _ in 0..2 {
-            match self.reversed(node, count, &grads, &optional)? {
+            match self.append_reversed_loop(node, count, &grads, &optional)? {
                 None => return Ok(()),
                 Some(missing) => optional = missing,
             }
         }
-        self.reversed(node, count, &grads, &vec![true; grads.len()])?;
+        self.append_reversed_loop(node, count, &grads, &vec![true; grads.len()])?;
         Ok(())
     }
 
@@ -257,7 +270,7 @@ impl Reverse<'_> {
 
     /// Appends the reversed loop, whose carried gradients exist in every iteration unless they are `optional`. Returns
     /// the gradients that are optional in fact if that is wrong; then nothing is appended.
-    fn reversed(
+    fn append_reversed_loop(
         &mut self,
         node: NodeId,
         count: ValueId,
@@ -274,8 +287,8 @@ impl Reverse<'_> {
         let always = self.editor.constant(IValue::Bool(true));
         let starts: Vec<ValueId> =
             carried.iter().map(|j| grads[*j].unwrap_or_else(|| self.editor.constant(IValue::None))).collect();
-        let back = self.editor.node(Prim::Loop, &[count, always], &[]);
-        let block = self.editor.add_block(back);
+        let backward = self.editor.node(Prim::Loop, &[count, always], &[]);
+        let block = self.editor.add_block(backward);
         let index = self.editor.add_block_input(block, Type::INT);
         self.editor.add_block_output(block, always);
         let ty = |j: usize| if optional[j] { Type::optional(Type::TENSOR) } else { Type::TENSOR };
@@ -283,7 +296,7 @@ impl Reverse<'_> {
         let iteration = self.help(Helper::Mirror, &[count, index])?;
         self.counterparts.backward.insert(forward, (block, Some(iteration)));
         for (&j, start) in carried.iter().zip(starts) {
-            self.editor.push_operand(back, start);
+            self.editor.push_operand(backward, start);
             let grad = self.editor.add_block_input(block, ty(j));
             self.add(outputs[j], grad, None)?;
         }
@@ -297,15 +310,15 @@ impl Reverse<'_> {
         }
         let mut scope = self.close();
         if missing != optional {
-            self.editor.erase(back);
+            self.editor.erase(backward);
             return Ok(Some(missing));
         }
         next.into_iter().for_each(|grad| self.editor.add_block_output(block, grad));
-        let found: Vec<ValueId> = carried.iter().map(|j| self.editor.add_result(back, ty(*j))).collect();
+        let found: Vec<ValueId> = carried.iter().map(|j| self.editor.add_result(backward, ty(*j))).collect();
         scope.retain(|value, _| self.is_outside(*value, forward));
         for (value, grad) in &scope {
             for (part, grad) in parts(*value, grad) {
-                self.accumulate(back, count, part, grad)?;
+                self.accumulate(backward, count, part, grad)?;
             }
         }
         for (j, grad) in carried.into_iter().zip(found) {
@@ -318,33 +331,33 @@ impl Reverse<'_> {
     /// result exists if there is an iteration, or if the value has a gradient already, with which the sum starts.
     fn accumulate(
         &mut self,
-        back: NodeId,
+        backward: NodeId,
         count: ValueId,
-        part: Leaving,
+        part: GradientKey,
         grad: ValueId,
     ) -> Result<(), NotDifferentiable> {
-        let Some(block) = self.editor.graph().blocks(back).next() else { return Ok(()) };
+        let Some(block) = self.editor.graph().blocks(backward).next() else { return Ok(()) };
         let before = self.scopes.last().and_then(|(_, scope)| grad_of(scope, part));
         let is_tensor = part.1.is_none() && self.editor.graph().ty(part.0).is_tensor();
         if self.editor.graph().ty(grad).list_elem().is_some() {
-            let what = "an iteration reads a list of tensors from outside of the loop";
-            return Err(NotDifferentiable::at(self.editor.graph(), back, what));
+            let reason = "an iteration reads a list of tensors from outside of the loop";
+            return Err(NotDifferentiable::at(self.editor.graph(), backward, reason));
         }
         let is_sure = before.is_some_and(|grad| !self.is_optional(grad));
         let is_definite = !self.is_optional(grad) && (is_sure || is_tensor);
-        self.editor.at(At::before(back));
+        self.editor.at(At::before(backward));
         let start = match before {
             Some(before) if is_sure || !is_definite => before,
             _ if is_definite => self.help(Helper::ZerosLike, &[part.0])?,
             _ => self.editor.constant(IValue::None),
         };
         let ty = if is_definite { Type::TENSOR } else { Type::optional(Type::TENSOR) };
-        self.editor.push_operand(back, start);
+        self.editor.push_operand(backward, start);
         let sum = self.editor.add_block_input(block, ty);
         self.editor.at(At::end(block));
         let sum = self.sum(sum, grad)?;
         self.editor.add_block_output(block, sum);
-        let result = self.editor.add_result(back, ty);
+        let result = self.editor.add_result(backward, ty);
         self.resume();
         if before == Some(start) {
             set_part(self.scope(), part, result);
@@ -360,7 +373,7 @@ impl Reverse<'_> {
 }
 
 /// Returns the gradients in an entry of a scope.
-fn parts(value: ValueId, grad: &Grad) -> Vec<(Leaving, ValueId)> {
+fn parts(value: ValueId, grad: &Grad) -> Vec<(GradientKey, ValueId)> {
     match grad {
         Grad::Tensor(grad) => vec![((value, None), *grad)],
         Grad::Elements(grads) => {
@@ -370,7 +383,7 @@ fn parts(value: ValueId, grad: &Grad) -> Vec<(Leaving, ValueId)> {
     }
 }
 
-fn grad_of(scope: &Scope, (value, element): Leaving) -> Option<ValueId> {
+fn grad_of(scope: &Scope, (value, element): GradientKey) -> Option<ValueId> {
     match (scope.get(&value)?, element) {
         (Grad::Tensor(grad), None) => Some(*grad),
         (Grad::Elements(grads), Some(i)) => grads.get(i).copied().flatten(),
@@ -379,7 +392,7 @@ fn grad_of(scope: &Scope, (value, element): Leaving) -> Option<ValueId> {
 }
 
 /// Replaces a gradient that a scope has.
-fn set_part(scope: &mut Scope, (value, element): Leaving, by: ValueId) {
+fn set_part(scope: &mut Scope, (value, element): GradientKey, by: ValueId) {
     match (scope.get_mut(&value), element) {
         (Some(Grad::Tensor(grad)), None) => *grad = by,
         (Some(Grad::Elements(grads)), Some(i)) => grads[i] = Some(by),

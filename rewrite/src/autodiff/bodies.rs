@@ -89,8 +89,8 @@ pub fn check_dependence(
             let depends = |(arg, _): &(usize, ValueId)| call.depends(i, *arg);
             let is_certain = operands.iter().any(|o| depends(o) && activity.is_certain(o.1));
             if !is_certain && !operands.iter().all(depends) {
-                let what = format!("result {i} does not depend on each operand that requires a gradient");
-                return Err(NotDifferentiable::at(graph, node, what));
+                let reason = format!("result {i} does not depend on each operand that requires a gradient");
+                return Err(NotDifferentiable::at(graph, node, reason));
             }
         }
     }
@@ -111,8 +111,8 @@ pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<
         let Some(source) = &body.graph else { continue };
         let schema = registry.schema(row);
         if let Some(result) = masked_result(graph, node, schema) {
-            let what = format!("its mask may leave out result {result}, which its body computes");
-            return Err(NotDifferentiable::at(graph, node, what));
+            let reason = format!("its mask may leave out result {result}, which its body computes");
+            return Err(NotDifferentiable::at(graph, node, reason));
         }
         let operands: Vec<_> = graph.operands(node).collect();
         let results = graph.result_count(node);

@@ -48,10 +48,10 @@ impl<'e, 'g> Certainty<'e, 'g> {
         let g = self.editor.graph();
         let def = g.def(value);
         if depth > LONGEST {
-            let what = format!(
+            let reason = format!(
                 "whether a result depends on an input is decided at run time, over more than {LONGEST} operators"
             );
-            return Err(NotDifferentiable::at(g, def, what));
+            return Err(NotDifferentiable::at(g, def, reason));
         }
         let index = g.result_index(value);
         let found = match g.prim(def) {

@@ -4,7 +4,7 @@
 //! Both are parts of one graph in which the backward nodes follow the forward nodes. The border between them is moved
 //! so that little is kept: backward nodes that compute no tensor and depend on forward values only (sizes, ranks,
 //! dtypes) move to the forward part, so that numbers are kept instead of tensors; forward nodes that map elements
-//! cheaply are computed again in the backward part if their operands are kept anyway.
+//! cheaply are recomputed in the backward part (rematerialized) if their operands are kept for another use.
 //!
 //! Values of branches and loops that the backward part reads become results of these (`exports.rs`). Linear in the size of
 //! the graph and of the formulas, for a bounded depth of nesting.
@@ -100,7 +100,7 @@ pub fn differentiate(
     let counterparts = std::mem::take(&mut reverse.counterparts);
     drop(reverse);
     let mut editor = joint.edit();
-    // Gradients have uses, so that what they depend on stays.
+    // Gradients have uses, so that their producers stay live.
     gradients.iter().flatten().for_each(|v| editor.add_output(*v));
     exports::erase_unused_backward(&mut editor, border, &counterparts);
     exports::lift_numbers(&mut editor, &mut border, &counterparts, &seeds);
@@ -174,8 +174,8 @@ fn entries(graph: &Graph, dict: NodeId) -> Result<Vec<ValueId>, NotDifferentiabl
     for pair in operands.chunks_exact(2) {
         let is_new = graph.constant(pair[0]).is_some_and(|key| keys.insert(format!("{key:?}")));
         if !is_new {
-            let what = "a result is a dictionary whose keys are not distinct constants";
-            return Err(NotDifferentiable::at(graph, dict, what));
+            let reason = "a result is a dictionary whose keys are not distinct constants";
+            return Err(NotDifferentiable::at(graph, dict, reason));
         }
         values.push(pair[1]);
     }

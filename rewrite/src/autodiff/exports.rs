@@ -93,13 +93,15 @@ pub(super) fn lift_numbers(
     let seeds: HashSet<ValueId, FxBuildHasher> = seeds.iter().copied().collect();
     for node in deep(editor.graph(), *border) {
         let g = editor.graph();
-        let Some(&home) = counterparts.forward.get(&g.parent(node)).filter(|home| g.has_block(**home)) else {
+        let Some(&forward_block) =
+            counterparts.forward.get(&g.parent(node)).filter(|forward_block| g.has_block(**forward_block))
+        else {
             continue;
         };
         let is_constant = |v: ValueId| g.is_prim(g.def(v), Prim::Constant);
-        let is_root = home == g.root();
+        let is_root = forward_block == g.root();
         let reads = |v: ValueId| {
-            let is_known = is_root || g.is_available(v, g.ret(home));
+            let is_known = is_root || g.is_available(v, g.ret(forward_block));
             is_constant(v) || !seeds.contains(&v) && border.is_forward(g, g.def(v)) && is_known
         };
         let is_simple = !g.is_prim(node, Prim::Constant)
@@ -109,7 +111,7 @@ pub(super) fn lift_numbers(
             && g.effects(node).is_pure()
             && g.results(node).all(|v| !holds_tensor(g.ty(v)) && is_unwritten(g, v));
         // Facts of an enclosing block are the same in all iterations.
-        let is_own = is_root || g.operands(node).any(|v| g.parent(g.def(v)) == home);
+        let is_own = is_root || g.operands(node).any(|v| g.parent(g.def(v)) == forward_block);
         if !is_simple || !is_own || !g.operands(node).all(reads) {
             continue;
         }
@@ -119,7 +121,7 @@ pub(super) fn lift_numbers(
             editor.move_after(node, border.0);
             *border = Border(node);
         } else {
-            let end = editor.graph().ret(home);
+            let end = editor.graph().ret(forward_block);
             editor.move_before(node, end);
         }
         editor.at(At::before(node));

@@ -75,8 +75,8 @@ impl Gradients {
         self.name
     }
 
-    fn error(&self, line: usize, what: String) -> GradientsError {
-        GradientsError { file: self.name, line: line + 1, what }
+    fn error(&self, line: usize, message: String) -> GradientsError {
+        GradientsError { file: self.name, line: line + 1, message }
     }
 
     /// The groups of operators that share an entry. Assumes a well-formed text:
@@ -84,17 +84,17 @@ impl Gradients {
     fn groups(&self) -> Vec<Group> {
         let mut all: Vec<Group> = Vec::new();
         for (line, text) in self.entries.lines().enumerate() {
-            let said = text.trim();
-            if said.is_empty() || said.starts_with('#') {
+            let text = text.trim();
+            if text.is_empty() || text.starts_with('#') {
                 continue;
             }
             if text.starts_with(' ') {
-                all.last_mut().into_iter().for_each(|group| group.lines.push((line, said)));
+                all.last_mut().into_iter().for_each(|group| group.lines.push((line, text)));
                 continue;
             }
-            let listed = said.strip_prefix("constant ").or(said.strip_prefix("layout "));
-            let said = said.strip_prefix("view ").unwrap_or(said);
-            let names = listed.unwrap_or(said).split_whitespace().map(|name| (line, name));
+            let listed = text.strip_prefix("constant ").or(text.strip_prefix("layout "));
+            let text = text.strip_prefix("view ").unwrap_or(text);
+            let names = listed.unwrap_or(text).split_whitespace().map(|name| (line, name));
             // Consecutive lines of names form one group, up to the first gradient.
             match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
                 Some(group) => group.names.extend(names),
@@ -125,10 +125,10 @@ impl Gradients {
             }
             let args = rows.iter().flat_map(|op| &registry.schema(*op).args);
             let args: Vec<&str> = args.map(|arg| arg.name.as_str()).collect();
-            for (line, said) in
-                lines.into_iter().filter(|(_, said)| !rows.is_empty() && !said.starts_with("by "))
+            for (line, text) in
+                lines.into_iter().filter(|(_, text)| !rows.is_empty() && !text.starts_with("by "))
             {
-                let stated = said.split_once('=').map_or("", |(args, _)| args).split(',').map(str::trim);
+                let stated = text.split_once('=').map_or("", |(args, _)| args).split(',').map(str::trim);
                 for arg in stated.filter(|arg| !args.contains(arg)) {
                     let of = format!("argument of `{}`", names[0].1);
                     errors.push(self.error(line, unknown(&of, arg, &args)));
@@ -157,10 +157,10 @@ fn known_names(registry: &Registry) -> Vec<&'static str> {
     names.chain(full.map(|op| Symbol::new(&registry.schema(op).full_name()).as_str())).collect()
 }
 
-fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+fn unknown(kind: &str, name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
-        Some(near) => format!("there is no {what} called `{name}`, did you mean `{near}`?"),
-        None => format!("there is no {what} called `{name}`"),
+        Some(near) => format!("there is no {kind} called `{name}`, did you mean `{near}`?"),
+        None => format!("there is no {kind} called `{name}`"),
     }
 }
 
@@ -197,14 +197,14 @@ pub enum GradientEntry {
 
 /// An entry that does not parse or does not match the registry.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}:{line}: {what}")]
+#[error("{file}:{line}: {message}")]
 pub struct GradientsError {
     /// The file.
     pub file: &'static str,
     /// The line, from 1.
     pub line: usize,
-    /// The message: what is wrong.
-    pub what: String,
+    /// The message.
+    pub message: String,
 }
 
 /// The gradient entries of all operators of a registry.
@@ -229,9 +229,9 @@ impl GradientTable {
 
     fn read(&mut self, gradients: &Gradients) -> Result<(), GradientsError> {
         self.helpers.push_str(gradients.helpers);
-        let fail = |line: usize, what: &str| gradients.error(line, what.to_owned());
+        let fail = |line: usize, message: &str| gradients.error(line, message.to_owned());
         let mut open: Vec<(Symbol, usize)> = Vec::new();
-        let mut said = GradientEntry::Formulas(Vec::new());
+        let mut entry = GradientEntry::Formulas(Vec::new());
         for (at, line) in gradients.entries.lines().enumerate() {
             let text = line.trim();
             if text.is_empty() || text.starts_with('#') {
@@ -241,10 +241,10 @@ impl GradientTable {
                 if open.is_empty() {
                     return Err(fail(at, "a gradient without an operator"));
                 }
-                say(&mut said, text).map_err(|what| fail(at, what))?;
+                parse_gradient(&mut entry, text).map_err(|message| fail(at, message))?;
                 continue;
             }
-            self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))?;
+            self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))?;
             let of_lists = [("constant ", GradientEntry::Constant), ("layout ", GradientEntry::Layout)];
             let listed = of_lists.iter().find_map(|(word, entry)| Some((text.strip_prefix(word)?, entry)));
             let named = |names: &'static str| names.split_whitespace().map(Symbol::new);
@@ -259,20 +259,20 @@ impl GradientTable {
                 None => {
                     let viewed = text.strip_prefix("view ");
                     if viewed.is_some() {
-                        said = GradientEntry::View(Vec::new());
+                        entry = GradientEntry::View(Vec::new());
                     }
                     open.extend(named(viewed.unwrap_or(text)).map(|name| (name, at)));
                 }
             }
         }
-        self.close(&mut open, &mut said).map_err(|line| fail(line, "stated twice"))
+        self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))
     }
 
     /// Closes the current entry. Returns the line of an operator that already has an entry as an error.
-    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, said: &mut GradientEntry) -> Result<(), usize> {
-        let said = std::mem::replace(said, GradientEntry::Formulas(Vec::new()));
+    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, entry: &mut GradientEntry) -> Result<(), usize> {
+        let entry = std::mem::replace(entry, GradientEntry::Formulas(Vec::new()));
         for (name, line) in open.drain(..) {
-            if self.entries.insert(name, said.clone()).is_some() {
+            if self.entries.insert(name, entry.clone()).is_some() {
                 return Err(line);
             }
         }
@@ -350,15 +350,15 @@ fn overwritten(schema: &FunctionSchema) -> GradientEntry {
 }
 
 /// Adds one indented line to an entry.
-fn say(said: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
-    let (GradientEntry::Formulas(formulas) | GradientEntry::View(formulas)) = said else {
+fn parse_gradient(entry: &mut GradientEntry, text: &'static str) -> Result<(), &'static str> {
+    let (GradientEntry::Formulas(formulas) | GradientEntry::View(formulas)) = entry else {
         return Err("unexpected line after `by`");
     };
     if let Some(body) = text.strip_prefix("by ") {
         if !formulas.is_empty() {
             return Err("`by` must be the only line of an entry");
         }
-        *said = GradientEntry::Body(body.trim_start());
+        *entry = GradientEntry::Body(body.trim_start());
         return Ok(());
     }
     let (args, formula) = text.split_once('=').ok_or("expected `argument = expression`")?;
@@ -598,10 +598,10 @@ mod tests {
         assert_eq!(scalar, Some(GradientEntry::Formulas(vec![one("other", "grad")])));
         assert_eq!(entry_of(&table, &registry, "aten::argmax"), Some(GradientEntry::Constant));
         assert_eq!(entry_of(&table, &registry, "aten::exp"), None);
-        let gone =
+        let replaced =
             GradientEntry::Formulas(["self", "other"].map(|arg| one(arg, "torch.zeros_like(grad)")).to_vec());
         let overwritten = entry_of(&table, &registry, "aten::argmax_");
-        assert_eq!(overwritten, Some(gone), "what was there is overwritten");
+        assert_eq!(overwritten, Some(replaced), "the second entry replaces the first");
         let listed = Gradients::file("y.grads", "layout aten::turn_\nconstant aten::argmax\n");
         assert_eq!(table.read(&listed).map_err(|e| e.to_string()), Err("y.grads:2: stated twice".to_owned()));
         assert_eq!(entry_of(&table, &registry, "aten::turn_"), Some(GradientEntry::Layout));

@@ -50,9 +50,9 @@ pub fn functionalize(
     Ok(Some(external))
 }
 
-/// How a tensor belongs to a base.
+/// The relation of a tensor to the base of its memory.
 #[derive(Clone, Copy)]
-enum Kind {
+enum BaseRelation {
     /// It is the base.
     Base,
     /// It is another tensor.
@@ -84,7 +84,7 @@ struct Base {
 
 /// The writes of a graph, and the tensors that they concern.
 struct FunctionalizationPlan {
-    kinds: ByValue<(ValueId, Kind)>,
+    kinds: ByValue<(ValueId, BaseRelation)>,
     bases: ByValue<Base>,
     writes: ByNode<Functional>,
     /// Views of one tensor, or of parts of it, with their adjoints.
@@ -115,7 +115,7 @@ impl FunctionalizationPlan {
         let attributes = graph.nodes(graph.root()).filter(|n| graph.is_prim(*n, Prim::GetAttr));
         let known = graph.inputs().chain(attributes.map(|n| graph.result(n, 0)));
         plan.external = known.filter(|v| graph.ty(*v).is_tensor() && may_write(graph, *v)).collect();
-        plan.kinds.extend(plan.external.iter().map(|v| (*v, (*v, Kind::Base))));
+        plan.kinds.extend(plan.external.iter().map(|v| (*v, (*v, BaseRelation::Base))));
         let registry = Arc::clone(graph.registry());
         let variants = InplaceVariants::new(&registry);
         let mut position = NodeMap::for_nodes(graph, 0u32);
@@ -158,12 +158,12 @@ impl FunctionalizationPlan {
         if let (Some((first, base)), Some(Prim::ListUnpack)) = (of, graph.prim(node)) {
             if self.views.contains_key(&graph.def(first)) {
                 let parts = graph.results(node).enumerate();
-                self.kinds.extend(parts.map(|(i, part)| (part, (base, Kind::Part(node, i)))));
+                self.kinds.extend(parts.map(|(i, part)| (part, (base, BaseRelation::Part(node, i)))));
             }
             return Ok(());
         }
         if let (Some((first, base)), true) = (of, graph.prim(node).is_some_and(is_cast)) {
-            self.kinds.insert(graph.result(node, 0), (base, Kind::Same(first)));
+            self.kinds.insert(graph.result(node, 0), (base, BaseRelation::Same(first)));
             return Ok(());
         }
         let Some(row) = graph.op(node).row() else { return Ok(()) };
@@ -171,13 +171,13 @@ impl FunctionalizationPlan {
         let is_view = adjoint.is_some() || graph.registry().facet::<AlwaysView>(row).is_some();
         if let (Some((first, base)), true) = (of, is_view && graph.result_count(node) == 1) {
             adjoint.into_iter().for_each(|adjoint| drop(self.views.insert(node, Arc::new(adjoint))));
-            self.kinds.insert(graph.result(node, 0), (base, Kind::View(node, first)));
+            self.kinds.insert(graph.result(node, 0), (base, BaseRelation::View(node, first)));
         } else if graph.result_count(node) == 1
             && graph.ty(graph.result(node, 0)).is_tensor()
             && is_fresh(graph, node)
         {
             let base = graph.result(node, 0);
-            self.kinds.insert(base, (base, Kind::Base));
+            self.kinds.insert(base, (base, BaseRelation::Base));
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl FunctionalizationPlan {
         variants: &InplaceVariants<'_>,
         formulas: &dyn FormulaGraphs,
     ) -> Result<(), NotDifferentiable> {
-        let fail = |what: &str| Err(NotDifferentiable::at(graph, node, what));
+        let fail = |reason: &str| Err(NotDifferentiable::at(graph, node, reason));
         let Some(&(base, kind)) = self.kinds.get(&written) else {
             return fail(
                 "writes a tensor that is not a view chain over a tensor created in the graph, or over a writable input or \
@@ -207,7 +207,9 @@ impl FunctionalizationPlan {
         let Some(row) = graph.op(node).row() else { return fail("is not registered") };
         let is_detach = graph.registry().facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
         let form = match variants.functional(row) {
-            _ if is_detach && matches!(kind, Kind::Base | Kind::Same(_)) => Functional::Detach,
+            _ if is_detach && matches!(kind, BaseRelation::Base | BaseRelation::Same(_)) => {
+                Functional::Detach
+            }
             // The written tensor still requires a gradient, which is zero; the new one would not.
             Some(variant) if is_constant(formulas, variant)? && !is_constant(formulas, row)? => {
                 return fail(
@@ -224,8 +226,8 @@ impl FunctionalizationPlan {
             return fail("overwrites memory that its derivative reads through another operand");
         }
         self.writes.insert(node, form);
-        self.kinds.extend(graph.results(node).map(|v| (v, (base, Kind::Same(written)))));
-        let home = graph.parent(graph.def(base));
+        self.kinds.extend(graph.results(node).map(|v| (v, (base, BaseRelation::Same(written)))));
+        let base_block = graph.parent(graph.def(base));
         let entry = self.bases.entry(base);
         let def = graph.prim(graph.def(base));
         let is_external = matches!(def, Some(Prim::Param | Prim::GetAttr));
@@ -237,7 +239,7 @@ impl FunctionalizationPlan {
         });
         entry.writes.push(at);
         let mut inner = node;
-        while graph.parent(inner) != home {
+        while graph.parent(inner) != base_block {
             let Some(outer) = graph.enclosing(inner) else {
                 return fail("writes memory that was made in a block that does not contain the write");
             };
@@ -280,15 +282,15 @@ impl FunctionalizationPlan {
             }
             let def = graph.def(value);
             if self.is_refused(graph, value) && self.is_written_between(base, position[def], position[user]) {
-                let what =
+                let reason =
                     "reads one of several views that an operator returned after a write to their memory";
-                return Err(NotDifferentiable::at(graph, user, what));
+                return Err(NotDifferentiable::at(graph, user, reason));
             }
             if !graph.ty(value).is_tensor()
                 && self.is_written_later(graph, base, def, position[def], u32::MAX)
             {
-                let what = "reads a list of views of a tensor that is written";
-                return Err(NotDifferentiable::at(graph, user, what));
+                let reason = "reads a list of views of a tensor that is written";
+                return Err(NotDifferentiable::at(graph, user, reason));
             }
             let is_end = user == graph.ret(graph.root());
             let until = match graph.prim(user) {
@@ -323,8 +325,8 @@ impl FunctionalizationPlan {
             } else if let Some(until) = until
                 && self.is_written_later(graph, base, user, position[user], until)
             {
-                let what = "stores or aliases a tensor that a later node writes";
-                return Err(NotDifferentiable::at(graph, user, what));
+                let reason = "stores or aliases a tensor that a later node writes";
+                return Err(NotDifferentiable::at(graph, user, reason));
             }
         }
         Ok(())
@@ -332,7 +334,7 @@ impl FunctionalizationPlan {
 
     fn is_view(&self, graph: &Graph, node: NodeId) -> bool {
         let result = graph.results(node).next();
-        matches!(result.and_then(|v| self.kinds.get(&v)), Some((_, Kind::View(of, _))) if *of == node)
+        matches!(result.and_then(|v| self.kinds.get(&v)), Some((_, BaseRelation::View(of, _))) if *of == node)
     }
 
     /// Whether new elements of a tensor can be placed in its base: all views between have adjoints.
@@ -340,10 +342,10 @@ impl FunctionalizationPlan {
         let mut at = tensor;
         loop {
             match self.kinds.get(&at) {
-                Some((_, Kind::Base)) => return true,
-                Some((_, Kind::Same(of))) => at = *of,
-                Some((_, Kind::View(view, of))) if self.views.contains_key(view) => at = *of,
-                Some((_, Kind::Part(unpack, _))) => at = graph.operand(*unpack, 0),
+                Some((_, BaseRelation::Base)) => return true,
+                Some((_, BaseRelation::Same(of))) => at = *of,
+                Some((_, BaseRelation::View(view, of))) if self.views.contains_key(view) => at = *of,
+                Some((_, BaseRelation::Part(unpack, _))) => at = graph.operand(*unpack, 0),
                 _ => return false,
             }
         }
@@ -371,11 +373,11 @@ impl FunctionalizationPlan {
         let mut at = tensor;
         loop {
             at = match self.kinds.get(&at) {
-                Some((_, Kind::Same(of))) => *of,
-                Some((_, Kind::View(view, _))) if several(*view) => return true,
-                Some((_, Kind::View(_, of))) => *of,
-                Some((_, Kind::Part(unpack, _))) => graph.operand(*unpack, 0),
-                Some((_, Kind::Base)) | None => return false,
+                Some((_, BaseRelation::Same(of))) => *of,
+                Some((_, BaseRelation::View(view, _))) if several(*view) => return true,
+                Some((_, BaseRelation::View(_, of))) => *of,
+                Some((_, BaseRelation::Part(unpack, _))) => graph.operand(*unpack, 0),
+                Some((_, BaseRelation::Base)) | None => return false,
             }
         }
     }
@@ -389,7 +391,7 @@ impl FunctionalizationPlan {
         user: NodeId,
     ) -> Result<(), NotDifferentiable> {
         let mut tensor = value;
-        while let Some((_, Kind::Same(of))) = self.kinds.get(&tensor) {
+        while let Some((_, BaseRelation::Same(of))) = self.kinds.get(&tensor) {
             tensor = *of;
         }
         let Some(entry) = self.bases.get_mut(&base) else { return Ok(()) };
@@ -535,13 +537,13 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         self.update_operands(node)?;
         let results: Vec<ValueId> = self.editor.graph().results(node).collect();
         for result in results {
-            if let (Some(base), Some((_, Kind::View(..) | Kind::Part(..)))) =
+            if let (Some(base), Some((_, BaseRelation::View(..) | BaseRelation::Part(..)))) =
                 (self.base_of(result), self.plan.kinds.get(&result))
             {
                 let version = self.version(base);
                 // Parts are as old as their list.
                 let list = self.editor.graph().operand(node, 0);
-                let is_part = matches!(self.plan.kinds[&result].1, Kind::Part(..));
+                let is_part = matches!(self.plan.kinds[&result].1, BaseRelation::Part(..));
                 let is_old = is_part && self.views.get(&list).is_none_or(|(v, _)| *v != version);
                 if !is_old {
                     self.remember(result, (version, result));
@@ -573,7 +575,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         Ok(())
     }
 
-    /// Returns the current value of a tensor of a written base; views are taken again before node `user` if they are older.
+    /// Returns the current value of a tensor of a written base; view operators are applied again before node `user` if the view is older.
     fn value(&mut self, tensor: ValueId, user: NodeId) -> Result<ValueId, NotDifferentiable> {
         let Some(base) = self.base_of(tensor) else { return Ok(tensor) };
         let (version, mut found) = self.current[&base];
@@ -585,13 +587,13 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                 break;
             }
             match self.plan.kinds[&at].1 {
-                Kind::Base => break,
-                Kind::Same(of) => at = of,
-                Kind::View(_, of) => {
+                BaseRelation::Base => break,
+                BaseRelation::Same(of) => at = of,
+                BaseRelation::View(_, of) => {
                     chain.push(at);
                     at = of;
                 }
-                Kind::Part(unpack, _) => {
+                BaseRelation::Part(unpack, _) => {
                     chain.push(at);
                     at = self.source_of_parts(unpack);
                 }
@@ -599,9 +601,9 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         }
         for view in chain.into_iter().rev() {
             found = match self.plan.kinds[&view].1 {
-                Kind::View(node, _) => self.reinsert_view(node, found, user),
-                Kind::Part(unpack, i) => self.reinsert_parts(unpack, found, user)[i],
-                Kind::Base | Kind::Same(_) => found,
+                BaseRelation::View(node, _) => self.reinsert_view(node, found, user),
+                BaseRelation::Part(unpack, i) => self.reinsert_parts(unpack, found, user)[i],
+                BaseRelation::Base | BaseRelation::Same(_) => found,
             };
             self.remember(view, (version, found));
         }
@@ -613,7 +615,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         let g = self.editor.graph();
         let list = g.def(g.operand(unpack, 0));
         match self.plan.kinds.get(&g.result(list, 0)) {
-            Some((_, Kind::View(_, of))) => *of,
+            Some((_, BaseRelation::View(_, of))) => *of,
             _ => g.operand(list, 0),
         }
     }
@@ -662,9 +664,9 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         let mut at = written;
         loop {
             match self.plan.kinds[&at].1 {
-                Kind::Base => break,
-                Kind::Same(of) => at = of,
-                Kind::View(view, of) => {
+                BaseRelation::Base => break,
+                BaseRelation::Same(of) => at = of,
+                BaseRelation::View(view, of) => {
                     let source = self.value(of, node)?;
                     self.remember(at, (version, new));
                     self.editor.at(At::before(node)).loc(loc);
@@ -674,7 +676,7 @@ impl<'g, 'p> Rewrite<'g, 'p> {
                     new = self.inline_helper(node, Helper::Replace, &[placed, mask, source])?;
                     at = of;
                 }
-                Kind::Part(unpack, i) => {
+                BaseRelation::Part(unpack, i) => {
                     let of = self.source_of_parts(unpack);
                     let source = self.value(of, node)?;
                     self.remember(at, (version, new));

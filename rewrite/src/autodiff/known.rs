@@ -1,4 +1,4 @@
-//! What shape analysis knows about a forward graph, stated in its backward graph: numbers and sizes become constants instead
+//! Transfers the facts of shape analysis from a forward graph to its backward graph: numbers and sizes become constants instead
 //! of captures, and gradients and captured tensors have dtypes and sizes.
 //!
 //! A formula conjugates, reverses broadcasting and restores dtypes for every kind of operand. With these facts, most of

@@ -12,7 +12,7 @@
 //! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
 //! - `exports.rs`: the values of branches and loops that gradients read, made available after them.
 //! - `differentiate.rs`: the split of that graph into a forward and a backward graph, and the choice of the values that
-//!   the forward graph keeps for the backward one; `known.rs`: what is known about forward values, stated in the backward graph.
+//!   the forward graph keeps for the backward one; `known.rs`: facts about forward values, stated in the backward graph.
 //!
 //! This crate cannot compile formulas: graphs of formulas come from [`FormulaGraphs`].
 
@@ -48,19 +48,23 @@ pub use reverse::{FormulaGraph, FormulaGraphs, Helper, OpDerivative};
 
 /// Error: a graph cannot be differentiated as a graph. Its runs are recorded instead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{operator}`: {what}")]
+#[error("`{operator}`: {reason}")]
 pub struct NotDifferentiable {
     /// The operator of the node that prevents it.
     pub operator: String,
     /// The reason.
-    pub what: String,
+    pub reason: String,
     /// The node, in the graph that was to be differentiated or in a graph that was made of it.
     pub node: Option<flambeau_ir::NodeId>,
 }
 
 impl NotDifferentiable {
     /// Creates the error of a node.
-    pub fn at(graph: &flambeau_ir::Graph, node: flambeau_ir::NodeId, what: impl Into<String>) -> Self {
-        NotDifferentiable { operator: graph.op_name(node).to_string(), what: what.into(), node: Some(node) }
+    pub fn at(graph: &flambeau_ir::Graph, node: flambeau_ir::NodeId, reason: impl Into<String>) -> Self {
+        NotDifferentiable {
+            operator: graph.op_name(node).to_string(),
+            reason: reason.into(),
+            node: Some(node),
+        }
     }
 }

@@ -136,8 +136,8 @@ impl Modes {
                 WalkStep::Leave(block) => {
                     let before = entered.pop().is_none_or(|(_, before)| before);
                     if before != enabled {
-                        let what = "a block ends in another state of recording than it begins";
-                        return Err(NotDifferentiable::at(graph, graph.ret(block), what));
+                        let reason = "a block ends in another state of recording than it begins";
+                        return Err(NotDifferentiable::at(graph, graph.ret(block), reason));
                     }
                 }
                 WalkStep::Done(_) => {}
@@ -170,8 +170,8 @@ impl Modes {
                 self.writes.push(node);
                 return Ok(());
             }
-            let what = "writes memory where gradients are not enabled";
-            return Err(NotDifferentiable::at(graph, node, what));
+            let reason = "writes memory where gradients are not enabled";
+            return Err(NotDifferentiable::at(graph, node, reason));
         }
         if graph.is_prim(node, Prim::GetAttr) {
             // The attribute exists, with its history.
@@ -185,8 +185,8 @@ impl Modes {
                     self.views.push(node);
                 }
             } else if graph.op(node).row().is_some() && ty.list_elem().is_some_and(Type::is_tensor) {
-                let what = "returns a list of tensors where gradients are not enabled";
-                return Err(NotDifferentiable::at(graph, node, what));
+                let reason = "returns a list of tensors where gradients are not enabled";
+                return Err(NotDifferentiable::at(graph, node, reason));
             }
         }
         Ok(())

@@ -225,7 +225,7 @@ impl<'a> Reverse<'a> {
         };
         let grads: Vec<ValueId> = results.iter().filter_map(|v| first(self.grad(*v)?)).collect();
         if !is_plain && !grads.is_empty() && grads.iter().all(|grad| self.is_optional(*grad)) {
-            return self.guarded(node, &results, &grads);
+            return self.differentiate_if_present(node, &results, &grads);
         }
         self.differentiate(node, &results)
     }
@@ -239,8 +239,8 @@ impl<'a> Reverse<'a> {
         match self.editor.graph().prim(node) {
             Some(Prim::ListConstruct | Prim::TupleConstruct) => self.construct(node, results[0]),
             Some(Prim::ListUnpack | Prim::TupleUnpack) => self.unpack(node, results),
-            Some(Prim::If) => self.branch(node, results),
-            Some(Prim::Loop) => self.repeat(node, results),
+            Some(Prim::If) => self.differentiate_branch(node, results),
+            Some(Prim::Loop) => self.differentiate_loop(node, results),
             Some(prim) if is_cast(prim) => {
                 let (operand, grad) = (self.editor.graph().operand(node, 0), self.gradient(results[0]));
                 grad.map_or(Ok(()), |grad| self.add(operand, grad, None))
@@ -318,8 +318,8 @@ impl<'a> Reverse<'a> {
         let is_active = |arg: &usize| operands.get(*arg).is_some_and(|v| activity.is_active(*v));
         let stated = |arg: usize| formulas.iter().any(|formula| formula.args.contains(&arg));
         if let Some(arg) = (0..operands.len()).find(|arg| is_active(arg) && !stated(*arg)) {
-            let what = format!("the derivative with respect to argument {arg} is unknown");
-            return Err(NotDifferentiable::at(self.editor.graph(), node, what));
+            let reason = format!("the derivative with respect to argument {arg} is unknown");
+            return Err(NotDifferentiable::at(self.editor.graph(), node, reason));
         }
         for formula in formulas.iter().filter(|formula| formula.args.iter().any(is_active)) {
             let Some(graph) = &formula.graph else { continue };
@@ -331,7 +331,7 @@ impl<'a> Reverse<'a> {
             };
             for (arg, part) in formula.args.iter().zip(parts) {
                 if is_active(arg) {
-                    self.deliver(node, operands[*arg], part)?;
+                    self.add_operand_gradient(node, operands[*arg], part)?;
                 }
             }
         }
@@ -360,7 +360,7 @@ impl<'a> Reverse<'a> {
         let found = graph.nodes(graph.root()).find_map(|node| graph.op(node).row());
         let fail = || NotDifferentiable {
             operator: format!("{helper:?}"),
-            what: "is no operator".to_owned(),
+            reason: "is not an operator".to_owned(),
             node: None,
         };
         found.ok_or_else(fail)
@@ -430,7 +430,12 @@ impl<'a> Reverse<'a> {
     }
 
     /// Adds the gradient that a formula computed for an operand.
-    fn deliver(&mut self, node: NodeId, operand: ValueId, grad: ValueId) -> Result<(), NotDifferentiable> {
+    fn add_operand_gradient(
+        &mut self,
+        node: NodeId,
+        operand: ValueId,
+        grad: ValueId,
+    ) -> Result<(), NotDifferentiable> {
         let g = self.editor.graph();
         let (ty, of) = (g.ty(grad), g.ty(operand));
         if ty == Type::NONE {
@@ -566,7 +571,7 @@ pub(super) fn argument(
     operands: &[ValueId],
 ) -> Result<ValueId, NotDifferentiable> {
     let declared = &schema.args[arg];
-    let fail = |g: &Graph, what: &str| Err(NotDifferentiable::at(g, node, what));
+    let fail = |g: &Graph, reason: &str| Err(NotDifferentiable::at(g, node, reason));
     let operand = operands.get(arg).copied();
     if let Some(operand) = operand.filter(|_| !has_number(declared.ty)) {
         return Ok(operand);

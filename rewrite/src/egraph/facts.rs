@@ -33,7 +33,7 @@ pub struct ClassFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contradiction {
     /// The two facts, as text.
-    pub what: String,
+    pub conflict: String,
     /// The rules that the facts come from; `None` for the program itself.
     pub rules: [Option<usize>; 2],
 }
@@ -124,16 +124,16 @@ impl egg::Analysis<ENode> for EGraphAnalysis {
     }
 
     fn merge(&mut self, a: &mut ClassFacts, b: ClassFacts) -> DidMerge {
-        if let Some(what) = contradiction(a.ty, b.ty) {
-            self.contradict(what, a, &b);
+        if let Some(conflict) = contradiction(a.ty, b.ty) {
+            self.contradict(conflict, a, &b);
         }
         let ty = meet(a.ty, b.ty);
         let constant = match (a.constant, b.constant) {
             (Some(x), Some(y)) => {
                 let (x_value, y_value) = (&self.constants[x as usize].0, &self.constants[y as usize].0);
                 if x != y && !same_constant(x_value, y_value) {
-                    let what = format!("constants `{x_value:?}` and `{y_value:?}`");
-                    self.contradict(what, a, &b);
+                    let conflict = format!("constants `{x_value:?}` and `{y_value:?}`");
+                    self.contradict(conflict, a, &b);
                 }
                 Some(x.min(y))
             }
@@ -149,9 +149,9 @@ impl egg::Analysis<ENode> for EGraphAnalysis {
 }
 
 impl EGraphAnalysis {
-    fn contradict(&mut self, what: String, a: &ClassFacts, b: &ClassFacts) {
+    fn contradict(&mut self, conflict: String, a: &ClassFacts, b: &ClassFacts) {
         let rules = [self.rule, a.rule.or(b.rule)];
-        self.contradiction.get_or_insert(Contradiction { what, rules });
+        self.contradiction.get_or_insert(Contradiction { conflict, rules });
     }
 }
 

@@ -148,7 +148,7 @@ fn unchanged_message(rules: &RuleSet, found: &facts::Contradiction) -> String {
     format!(
         "a window stays unchanged because no value can have both {}, by {first} and {second}: the window always \
          raises, or a rule is wrong",
-        found.what
+        found.conflict
     )
 }
 

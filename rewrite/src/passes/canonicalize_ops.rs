@@ -30,7 +30,7 @@ impl Pass for CanonicalizeOps {
         let registry = cx.registry();
         let chunks = registry.column::<ChunkOp>();
         let (graph, db) = cx.with::<AliasDb>();
-        let found: Vec<Found> = graph
+        let found: Vec<UnpackedChunks> = graph
             .nodes_deep()
             .filter(|&n| chunks.of(graph.op(n)).is_some() && !memory::has_writers(db, graph, n))
             .filter_map(|n| plan(graph, n))
@@ -59,7 +59,7 @@ impl Pass for CanonicalizeOps {
     }
 }
 
-struct Found {
+struct UnpackedChunks {
     node: NodeId,
     unpack: NodeId,
     tensor: ValueId,
@@ -68,7 +68,7 @@ struct Found {
 }
 
 /// A list of chunks whose only use is a `prim::ListUnpack` into as many values.
-fn plan(g: &Graph, node: NodeId) -> Option<Found> {
+fn plan(g: &Graph, node: NodeId) -> Option<UnpackedChunks> {
     let mut operands = g.operands(node);
     let (tensor, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);
     let (chunks, dim) = (g.constant(chunks)?.as_int()?, g.constant(dim)?.as_int()?);
@@ -76,5 +76,11 @@ fn plan(g: &Graph, node: NodeId) -> Option<Found> {
     let mut uses = g.uses(list);
     let unpack = uses.next()?.user;
     let whole = uses.next().is_none() && g.is_prim(unpack, Prim::ListUnpack);
-    (whole && g.result_count(unpack) as i64 == chunks).then_some(Found { node, unpack, tensor, chunks, dim })
+    (whole && g.result_count(unpack) as i64 == chunks).then_some(UnpackedChunks {
+        node,
+        unpack,
+        tensor,
+        chunks,
+        dim,
+    })
 }

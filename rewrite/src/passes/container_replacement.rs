@@ -74,11 +74,11 @@ impl Pass for ContainerReplacement {
 
 /// Marks the containers that unknown ones hold. `edges`: (container, held container).
 fn spread(unknown: &mut [bool], edges: &[(usize, usize)]) {
-    let mut held: Vec<Vec<usize>> = vec![Vec::new(); unknown.len()];
-    edges.iter().for_each(|(from, to)| held[*from].push(*to));
+    let mut tracked: Vec<Vec<usize>> = vec![Vec::new(); unknown.len()];
+    edges.iter().for_each(|(from, to)| tracked[*from].push(*to));
     let mut open: Vec<usize> = (0..unknown.len()).filter(|i| unknown[*i]).collect();
     while let Some(from) = open.pop() {
-        for &to in &held[from] {
+        for &to in &tracked[from] {
             if !std::mem::replace(&mut unknown[to], true) {
                 open.push(to);
             }
@@ -151,22 +151,22 @@ impl Contents {
 struct Container {
     /// The node that makes it, and its block, in which it may be written.
     node: NodeId,
-    home: BlockId,
+    block: BlockId,
     ty: Type,
     contents: Contents,
     /// The number of writes so far.
     version: usize,
     is_unknown: bool,
     /// Whether a return of the graph uses it, so that later writes are observable.
-    has_left: bool,
+    is_returned: bool,
     /// The values that are this container.
-    names: Vec<ValueId>,
+    aliases: Vec<ValueId>,
     /// Positions of its edits, in the order of the walk.
     edits: Vec<usize>,
 }
 
 /// The outcome of an operation that does not write.
-enum Found {
+enum OperationResult {
     Element(ValueId),
     Constant(IValue),
     New(Contents),
@@ -189,7 +189,7 @@ enum Edit {
     /// The node, a write without further results, is erased.
     Erase(NodeId),
     /// The container is constructed before the node, and used from there on.
-    Rest(NodeId, Contents),
+    Materialize(NodeId, Contents),
 }
 
 /// The walk that follows the contents of all containers.
@@ -224,7 +224,7 @@ impl<'g> Walk<'g> {
                 let end = self.graph.ret(block);
                 let is_root = block == self.graph.root();
                 for (index, of) in self.container_operands(end) {
-                    if is_root { self.leave(end, index, of) } else { self.end_tracking(end, of) }
+                    if is_root { self.return_container(end, index, of) } else { self.end_tracking(end, of) }
                 }
             }
             WalkStep::Enter(_) | WalkStep::Done(_) => {}
@@ -237,7 +237,7 @@ impl<'g> Walk<'g> {
         operands.filter_map(|(i, v)| Some((i, *self.handles.get(&v)?))).collect()
     }
 
-    fn give_up(&mut self, of: usize) {
+    fn mark_unknown(&mut self, of: usize) {
         self.containers[of].is_unknown = true;
     }
 
@@ -251,50 +251,53 @@ impl<'g> Walk<'g> {
     /// dropped, since that node may be a loop.
     fn end_tracking(&mut self, user: NodeId, of: usize) {
         let g = self.graph;
-        let Container { contents, version, home, names, edits, has_left, .. } = &self.containers[of];
-        let top = g.ancestor_in(user, *home);
+        let Container { contents, version, block, aliases, edits, is_returned, .. } = &self.containers[of];
+        let top = g.ancestor_in(user, *block);
         let holds_others = contents.operands().iter().any(|v| self.handles.contains_key(v));
-        let (Some(top), false) = (top, holds_others || *has_left || contents.len() + 1 > self.budget) else {
-            return self.give_up(of);
+        let (Some(top), false) = (top, holds_others || *is_returned || contents.len() + 1 > self.budget)
+        else {
+            return self.mark_unknown(of);
         };
         let is_inside = |edit: &Option<Edit>| {
-            edit.as_ref().is_some_and(|edit| g.ancestor_in(edit.node(), *home) == Some(top))
+            edit.as_ref().is_some_and(|edit| g.ancestor_in(edit.node(), *block) == Some(top))
         };
         let undone: Vec<usize> =
             edits.iter().rev().copied().take_while(|i| is_inside(&self.edits[*i].1)).collect();
         self.budget -= contents.len() + 1;
-        let rest = (*version > 0).then(|| Edit::Rest(top, contents.clone()));
-        for name in names {
+        let materialize = (*version > 0).then(|| Edit::Materialize(top, contents.clone()));
+        for name in aliases {
             self.handles.remove(name);
         }
         undone.into_iter().for_each(|i| self.edits[i].1 = None);
-        rest.into_iter().for_each(|rest| self.edit(of, rest));
+        materialize.into_iter().for_each(|materialize| self.edit(of, materialize));
     }
 
     fn node(&mut self, node: NodeId) {
         let g = self.graph;
-        let held = self.container_operands(node);
+        let tracked = self.container_operands(node);
         let is_made = match g.prim(node) {
-            Some(Prim::ListConstruct | Prim::DictConstruct) => self.track(node, &held),
+            Some(Prim::ListConstruct | Prim::DictConstruct) => self.track(node, &tracked),
             _ => false,
         };
-        if is_made || held.is_empty() {
+        if is_made || tracked.is_empty() {
             return;
         }
-        if let (Some(what), 0) = ((self.operation)(node), held[0].0) {
-            let known = !self.containers[held[0].1].is_unknown && self.operate(node, what, &held).is_some();
+        if let (Some(operation), 0) = ((self.operation)(node), tracked[0].0) {
+            let known = !self.containers[tracked[0].1].is_unknown
+                && self.operate(node, operation, &tracked).is_some();
             if !known {
-                for (index, of) in held {
-                    let reads = !what.writes() && (index == 0 || index == 1 && what == ContainerOp::Concat);
+                for (index, of) in tracked {
+                    let reads =
+                        !operation.writes() && (index == 0 || index == 1 && operation == ContainerOp::Concat);
                     if reads { self.construct(node, index, of) } else { self.end_tracking(node, of) }
                 }
             }
             return;
         }
-        for (index, of) in held {
+        for (index, of) in tracked {
             match g.prim(node) {
                 Some(Prim::ListUnpack) => self.unpack(node, of),
-                Some(Prim::TupleConstruct) if is_result(g, node) => self.leave(node, index, of),
+                Some(Prim::TupleConstruct) if is_result(g, node) => self.return_container(node, index, of),
                 None if only_reads(g, node, index) => self.construct(node, index, of),
                 _ => self.end_tracking(node, of),
             }
@@ -302,7 +305,7 @@ impl<'g> Walk<'g> {
     }
 
     /// Starts to track the container that a node constructs; returns `false` if its contents are unknown.
-    fn track(&mut self, node: NodeId, held: &[(usize, usize)]) -> bool {
+    fn track(&mut self, node: NodeId, tracked: &[(usize, usize)]) -> bool {
         let g = self.graph;
         let operands: Vec<ValueId> = g.operands(node).collect();
         let contents = if g.is_prim(node, Prim::ListConstruct) {
@@ -323,17 +326,17 @@ impl<'g> Walk<'g> {
         };
         let of = self.containers.len();
         let result = g.result(node, 0);
-        self.edges.extend(held.iter().map(|(_, inner)| (of, *inner)));
+        self.edges.extend(tracked.iter().map(|(_, inner)| (of, *inner)));
         self.handles.insert(result, of);
         self.containers.push(Container {
             node,
-            home: g.parent(node),
+            block: g.parent(node),
             ty: g.ty(result),
             contents,
             version: 0,
             is_unknown: false,
-            has_left: false,
-            names: vec![result],
+            is_returned: false,
+            aliases: vec![result],
             edits: Vec::new(),
         });
         true
@@ -350,7 +353,7 @@ impl<'g> Walk<'g> {
         let fits = elements.len() == g.result_count(node)
             && elements.iter().zip(g.results(node)).all(|(v, r)| fits(g.ty(*v), g.ty(r)));
         if !fits {
-            return self.give_up(of);
+            return self.mark_unknown(of);
         }
         for (result, element) in g.results(node).zip(&elements) {
             self.alias_result(result, *element);
@@ -366,22 +369,22 @@ impl<'g> Walk<'g> {
     }
 
     /// A use as a result of the graph.
-    fn leave(&mut self, user: NodeId, index: usize, of: usize) {
+    fn return_container(&mut self, user: NodeId, index: usize, of: usize) {
         self.construct(user, index, of);
-        self.containers[of].has_left = true;
+        self.containers[of].is_returned = true;
     }
 
     /// A use that reads the whole container.
     fn construct(&mut self, user: NodeId, index: usize, of: usize) {
         let g = self.graph;
-        let Container { contents, version, node, home, .. } = &self.containers[of];
+        let Container { contents, version, node, block, .. } = &self.containers[of];
         if *version == 0 && g.operand(user, index) == g.result(*node, 0) {
             return;
         }
         let holds_others = contents.operands().iter().any(|v| self.handles.contains_key(v));
         let cost = contents.len() + 1;
-        if holds_others || cost > self.budget || g.ancestor_in(user, *home).is_none() {
-            return self.give_up(of);
+        if holds_others || cost > self.budget || g.ancestor_in(user, *block).is_none() {
+            return self.mark_unknown(of);
         }
         self.budget -= cost;
         let edit = Edit::Operand { node: user, index, version: *version, contents: contents.clone() };
@@ -389,27 +392,27 @@ impl<'g> Walk<'g> {
     }
 
     /// Evaluates an operation on a container, its first operand; `None` if the outcome is not known.
-    fn operate(&mut self, node: NodeId, what: ContainerOp, held: &[(usize, usize)]) -> Option<()> {
+    fn operate(&mut self, node: NodeId, operation: ContainerOp, tracked: &[(usize, usize)]) -> Option<()> {
         let g = self.graph;
-        let of = held[0].1;
+        let of = tracked[0].1;
         let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
         let constant = |i: usize| g.constant(operand(i)?);
-        let others: Vec<usize> = held[1..].iter().map(|(i, _)| *i).collect();
+        let others: Vec<usize> = tracked[1..].iter().map(|(i, _)| *i).collect();
         let contents = &self.containers[of].contents;
-        let found = match what {
-            ContainerOp::Count => Found::Constant(IValue::Int(i64::try_from(contents.len()).ok()?)),
+        let found = match operation {
+            ContainerOp::Count => OperationResult::Constant(IValue::Int(i64::try_from(contents.len()).ok()?)),
             ContainerOp::Contains => {
                 let key = self.key(operand(1)?)?;
                 matches!(contents, Contents::Dict(_)).then_some(())?;
-                Found::Constant(IValue::Bool(contents.position(&key).is_some()))
+                OperationResult::Constant(IValue::Bool(contents.position(&key).is_some()))
             }
             ContainerOp::Item | ContainerOp::Value => {
-                Found::Element(contents.value(contents.position(&constant(1)?)?))
+                OperationResult::Element(contents.value(contents.position(&constant(1)?)?))
             }
             ContainerOp::Get => match (contents.position(&self.key(operand(1)?)?), operand(2)) {
-                (Some(at), _) => Found::Element(contents.value(at)),
-                (None, Some(default)) => Found::Element(default),
-                (None, None) => Found::Constant(IValue::None),
+                (Some(at), _) => OperationResult::Element(contents.value(at)),
+                (None, Some(default)) => OperationResult::Element(default),
+                (None, None) => OperationResult::Constant(IValue::None),
             },
             ContainerOp::Slice => {
                 let bound = |i: usize| match constant(i)? {
@@ -417,37 +420,39 @@ impl<'g> Walk<'g> {
                     value => value.as_int().map(Some),
                 };
                 let step = constant(3)?.as_int()?;
-                Found::New(Contents::List(slice(contents.list()?, bound(1)?, bound(2)?, step)?))
+                OperationResult::New(Contents::List(slice(contents.list()?, bound(1)?, bound(2)?, step)?))
             }
             ContainerOp::Concat => {
                 let second = self.other(operand(1)?)?;
-                Found::New(Contents::List([&contents.list()?[..], second].concat()))
+                OperationResult::New(Contents::List([&contents.list()?[..], second].concat()))
             }
             ContainerOp::Repeat => {
                 let times = usize::try_from(constant(1)?.as_int()?.max(0)).ok()?;
                 let elements = contents.list()?;
                 (elements.len().checked_mul(times)? <= MAX_ELEMENTS).then_some(())?;
-                Found::New(Contents::List(elements.repeat(times)))
+                OperationResult::New(Contents::List(elements.repeat(times)))
             }
-            ContainerOp::Copy => Found::New(contents.clone()),
+            ContainerOp::Copy => OperationResult::New(contents.clone()),
             ContainerOp::Keys => {
-                Found::New(Contents::List(contents.entries()?.iter().map(|e| e.1).collect()))
+                OperationResult::New(Contents::List(contents.entries()?.iter().map(|e| e.1).collect()))
             }
             ContainerOp::Values => {
-                Found::New(Contents::List(contents.entries()?.iter().map(|e| e.2).collect()))
+                OperationResult::New(Contents::List(contents.entries()?.iter().map(|e| e.2).collect()))
             }
-            ContainerOp::Items => Found::Pairs(contents.entries()?.iter().map(|e| (e.1, e.2)).collect()),
-            _ => return self.write(node, what, of, &others),
+            ContainerOp::Items => {
+                OperationResult::Pairs(contents.entries()?.iter().map(|e| (e.1, e.2)).collect())
+            }
+            _ => return self.write(node, operation, of, &others),
         };
-        (others.is_empty() || what == ContainerOp::Concat).then_some(())?;
+        (others.is_empty() || operation == ContainerOp::Concat).then_some(())?;
         let edit = match found {
-            Found::Element(element) => self.read(node, element)?,
-            Found::Constant(value) => Edit::Constant(node, value),
-            Found::New(contents) => {
+            OperationResult::Element(element) => self.read(node, element)?,
+            OperationResult::Constant(value) => Edit::Constant(node, value),
+            OperationResult::New(contents) => {
                 self.spend(&contents.operands())?;
                 Edit::New(node, contents)
             }
-            Found::Pairs(pairs) => {
+            OperationResult::Pairs(pairs) => {
                 self.spend(&pairs.iter().map(|(_, v)| *v).collect::<Vec<_>>())?;
                 Edit::Pairs(node, pairs)
             }
@@ -479,19 +484,19 @@ impl<'g> Walk<'g> {
         self.budget = self.budget.checked_sub(values.len() + 1)?;
         for value in values {
             if let Some(of) = self.handles.get(value).copied() {
-                self.give_up(of);
+                self.mark_unknown(of);
             }
         }
         Some(())
     }
 
     /// Evaluates a write.
-    fn write(&mut self, node: NodeId, what: ContainerOp, of: usize, others: &[usize]) -> Option<()> {
+    fn write(&mut self, node: NodeId, operation: ContainerOp, of: usize, others: &[usize]) -> Option<()> {
         let g = self.graph;
         let container = &self.containers[of];
-        (g.parent(node) == container.home && !container.has_left).then_some(())?;
+        (g.parent(node) == container.block && !container.is_returned).then_some(())?;
         let mut contents = std::mem::replace(&mut self.containers[of].contents, Contents::List(Vec::new()));
-        let edit = self.change(node, what, of, others, &mut contents);
+        let edit = self.change(node, operation, of, others, &mut contents);
         let container = &mut self.containers[of];
         container.contents = contents;
         let edit = edit?;
@@ -504,14 +509,14 @@ impl<'g> Walk<'g> {
     fn change(
         &mut self,
         node: NodeId,
-        what: ContainerOp,
+        operation: ContainerOp,
         of: usize,
         others: &[usize],
         contents: &mut Contents,
     ) -> Option<Edit> {
         let g = self.graph;
         let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
-        let added = match what {
+        let added = match operation {
             ContainerOp::Append | ContainerOp::Extend => operand(1),
             ContainerOp::Insert | ContainerOp::Replace => operand(2),
             _ => None,
@@ -520,10 +525,11 @@ impl<'g> Walk<'g> {
         let fits =
             contents.len() < MAX_ELEMENTS && !matches!(contents, Contents::Dict(e) if e.len() >= MAX_ENTRIES);
         (fits && others.iter().all(is_added)).then_some(())?;
-        let inner = added.filter(|_| what != ContainerOp::Extend).and_then(|v| self.handles.get(&v).copied());
+        let inner =
+            added.filter(|_| operation != ContainerOp::Extend).and_then(|v| self.handles.get(&v).copied());
         (inner != Some(of)).then_some(())?;
         let mut popped = None;
-        match (what, &mut *contents) {
+        match (operation, &mut *contents) {
             (ContainerOp::Append, Contents::List(elements)) => elements.push(added?),
             (ContainerOp::Insert, Contents::List(elements)) => {
                 let len = i64::try_from(elements.len()).ok()?;
@@ -546,8 +552,8 @@ impl<'g> Walk<'g> {
                 let source = *self.handles.get(&added?)?;
                 let other = self.other(added?).filter(|_| source != of)?.to_vec();
                 (elements.len() + other.len() <= MAX_ELEMENTS).then_some(())?;
-                let held: Vec<usize> = other.iter().filter_map(|v| self.handles.get(v).copied()).collect();
-                self.edges.extend(held.into_iter().map(|inner| (of, inner)));
+                let tracked: Vec<usize> = other.iter().filter_map(|v| self.handles.get(v).copied()).collect();
+                self.edges.extend(tracked.into_iter().map(|inner| (of, inner)));
                 self.edges.push((source, of));
                 elements.extend(other);
             }
@@ -556,7 +562,7 @@ impl<'g> Walk<'g> {
                     Some(at) => contents.position(&g.constant(at)?)?,
                     None => contents.list()?.len().checked_sub(1)?,
                 };
-                if what == ContainerOp::Pop {
+                if operation == ContainerOp::Pop {
                     let value = contents.value(at);
                     fits_result(g, node, value).then_some(())?;
                     popped = Some(value);
@@ -577,7 +583,7 @@ impl<'g> Walk<'g> {
             None => {
                 // A write returns the container.
                 self.handles.extend(g.results(node).map(|result| (result, of)));
-                self.containers[of].names.extend(g.results(node));
+                self.containers[of].aliases.extend(g.results(node));
                 Some(Edit::Erase(node))
             }
         }
@@ -594,7 +600,7 @@ impl Edit {
             | Edit::Pairs(node, _)
             | Edit::Operand { node, .. }
             | Edit::Erase(node)
-            | Edit::Rest(node, _) => *node,
+            | Edit::Materialize(node, _) => *node,
         }
     }
 }
@@ -652,7 +658,7 @@ impl Apply {
                     Some(made) => *made,
                     None => {
                         let g = editor.graph();
-                        let Some(top) = g.ancestor_in(node, container.home) else { return };
+                        let Some(top) = g.ancestor_in(node, container.block) else { return };
                         let loc = g.loc(container.node);
                         let operands = self.current(contents.operands());
                         editor.at(At::before(top)).loc(loc);
@@ -663,7 +669,7 @@ impl Apply {
                 };
                 editor.set_operand(node, index, made);
             }
-            Edit::Rest(node, contents) => {
+            Edit::Materialize(node, contents) => {
                 let g = editor.graph();
                 let (loc, old) = (g.loc(container.node), g.result(container.node, 0));
                 let operands = self.current(contents.operands());
@@ -708,10 +714,10 @@ fn is_result(g: &Graph, tuple: NodeId) -> bool {
 fn only_reads(g: &Graph, user: NodeId, index: usize) -> bool {
     let Some(row) = g.op(user).row() else { return false };
     let schema = g.registry().schema(row);
-    let plain = schema.args.get(index).is_some_and(|a| a.alias.is_none());
+    let is_unaliased = schema.args.get(index).is_some_and(|a| a.alias.is_none());
     let keeps = schema
         .returns
         .iter()
         .any(|r| r.alias.as_ref().is_some_and(flambeau_ir::schema::AliasInfo::is_wildcard_after));
-    plain && !keeps && g.block_count(user) == 0 && !crate::memory::is_opaque(g, user)
+    is_unaliased && !keeps && g.block_count(user) == 0 && !crate::memory::is_opaque(g, user)
 }

@@ -102,37 +102,37 @@ fn mark_writes(marker: &mut MarkLive<'_>, g: &Graph, db: &AliasDb, writers: &[No
     }
 }
 
-enum Edit {
+enum DeadEdit {
     Erase(NodeId),
     /// Removes result `.1` of a branch or loop, with its block outputs and, for a loop, the operand and body input.
     Drop(NodeId, usize),
 }
 
-impl Edit {
+impl DeadEdit {
     fn node(&self) -> NodeId {
         match self {
-            Edit::Erase(n) | Edit::Drop(n, _) => *n,
+            DeadEdit::Erase(n) | DeadEdit::Drop(n, _) => *n,
         }
     }
 
     fn name(&self) -> &'static str {
         match self {
-            Edit::Erase(_) => "erase",
-            Edit::Drop(..) => "drop-result",
+            DeadEdit::Erase(_) => "erase",
+            DeadEdit::Drop(..) => "drop-result",
         }
     }
 
     fn apply(self, editor: &mut Editor<'_>) {
         match self {
-            Edit::Erase(node) => editor.erase(node),
-            Edit::Drop(node, index) => drop_result(editor, node, index),
+            DeadEdit::Erase(node) => editor.erase(node),
+            DeadEdit::Drop(node, index) => drop_result(editor, node, index),
         }
     }
 }
 
 /// The removals, users first.
 struct RemovalPlan {
-    steps: Vec<Edit>,
+    steps: Vec<DeadEdit>,
 }
 
 impl RemovalPlan {
@@ -159,11 +159,11 @@ impl RemovalPlan {
         }
         for &(node, dead) in order.iter().rev() {
             if dead {
-                steps.push(Edit::Erase(node));
+                steps.push(DeadEdit::Erase(node));
                 continue;
             }
             let dead = (0..g.result_count(node)).rev().filter(|&i| !live.is_output_live(g, node, i));
-            steps.extend(dead.map(|i| Edit::Drop(node, i)));
+            steps.extend(dead.map(|i| DeadEdit::Drop(node, i)));
         }
         RemovalPlan { steps }
     }

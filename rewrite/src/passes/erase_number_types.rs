@@ -37,7 +37,7 @@ impl Pass for EraseNumberTypes {
         let registry = cx.registry();
         let (graph, shapes) = cx.with::<Shapes>();
         let dtypes = DtypeRules::new(graph, shapes);
-        let found: Vec<Found> =
+        let found: Vec<NumberOperand> =
             graph.nodes_deep().filter_map(|n| plan(graph, &dtypes, &registry, n)).collect();
         if found.is_empty() {
             return Ok(());
@@ -58,7 +58,7 @@ impl Pass for EraseNumberTypes {
     }
 }
 
-struct Found {
+struct NumberOperand {
     node: NodeId,
     index: usize,
     op: OpId,
@@ -66,7 +66,7 @@ struct Found {
 }
 
 /// The number operand of a node that can be converted.
-fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -> Option<Found> {
+fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -> Option<NumberOperand> {
     let op = g.op(node).row()?;
     let schema = registry.schema(op);
     if schema.args.len() != g.operand_count(node) || schema.is_mutable() {
@@ -90,5 +90,5 @@ fn plan(g: &Graph, dtypes: &DtypeRules<'_>, registry: &Registry, node: NodeId) -
         let before = dtypes.result_dtype(op, operands);
         before.is_some() && before == dtypes.result_dtype(other, &changed)
     });
-    same.then_some(Found { node, index, op: other, tensor })
+    same.then_some(NumberOperand { node, index, op: other, tensor })
 }

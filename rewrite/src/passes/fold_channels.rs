@@ -180,8 +180,8 @@ impl Candidates<'_> {
         let between = self.graph.operand(affine, 0);
         let linear = self.graph.def(between);
         let of = *self.linear.of(self.graph.op(linear))?;
-        let asks = |user: NodeId| self.graph.op(user).row() == Some(self.ranks);
-        let alone = |u: flambeau_ir::Use| (u.user == affine && u.index == 0) || asks(u.user);
+        let is_rank_query = |user: NodeId| self.graph.op(user).row() == Some(self.ranks);
+        let alone = |u: flambeau_ir::Use| (u.user == affine && u.index == 0) || is_rank_query(u.user);
         if !self.graph.uses(between).all(alone) {
             return None;
         }
@@ -353,9 +353,10 @@ impl RankEvidence<'_> {
         if self.graph.op(differs).row() != Some(self.differs) {
             return None;
         }
-        let asks = self.graph.def(self.graph.operand(differs, 0));
+        let is_rank_query = self.graph.def(self.graph.operand(differs, 0));
         let rank = self.graph.constant(self.graph.operand(differs, 1))?.as_int()?;
-        (self.graph.op(asks).row() == Some(self.ranks)).then(|| (self.graph.operand(asks, 0), rank))
+        (self.graph.op(is_rank_query).row() == Some(self.ranks))
+            .then(|| (self.graph.operand(is_rank_query, 0), rank))
     }
 
     fn is_checked(&self, checks: &HashMap<ValueId, Vec<(NodeId, i64)>, FxBuildHasher>, fold: &Fold) -> bool {

@@ -23,7 +23,7 @@ impl Pass for RefineIntegerValues {
         let registry = cx.registry();
         let roles = registry.column::<OpRole>();
         let graph = cx.graph();
-        let found: Vec<Found> = graph
+        let found: Vec<Refinement> = graph
             .nodes_deep()
             .filter(|&n| graph.is_prim(n, Prim::If))
             .flat_map(|n| refinements(graph, &roles, n))
@@ -48,14 +48,14 @@ enum KnownRegion {
     After,
 }
 
-struct Found {
+struct Refinement {
     node: NodeId,
     region: KnownRegion,
     value: ValueId,
     number: i64,
 }
 
-impl Found {
+impl Refinement {
     fn apply(self, editor: &mut Editor<'_>) {
         let g = editor.graph();
         let at = match self.region {
@@ -80,13 +80,13 @@ impl Found {
     }
 }
 
-fn refinements(g: &Graph, roles: &Column<'_, OpRole>, node: NodeId) -> Vec<Found> {
+fn refinements(g: &Graph, roles: &Column<'_, OpRole>, node: NodeId) -> Vec<Refinement> {
     let condition = g.operand(node, 0);
     let mut found = Vec::new();
     for (i, holds) in [true, false].into_iter().enumerate() {
         let facts = facts(g, roles, condition, holds);
         let mut add = |region| {
-            found.extend(facts.iter().map(|&(value, number)| Found { node, region, value, number }));
+            found.extend(facts.iter().map(|&(value, number)| Refinement { node, region, value, number }));
         };
         add(KnownRegion::Block(i));
         if raises(g, g.block(node, 1 - i)) {

@@ -107,7 +107,7 @@ fn next_list_write(
         }
     }
     let write = first?;
-    let what = elements(write)?;
+    let operation = elements(write)?;
     let own = g.operand(write, 0) == value && g.operands(write).skip(1).all(|v| v != value);
     let mut members: Vec<ValueId> = g.operands(list).collect();
     if !own || members.len() >= MAX_ELEMENTS {
@@ -115,7 +115,7 @@ fn next_list_write(
     }
     let element = |i: usize| (i < g.operand_count(write)).then(|| g.operand(write, i));
     let index = || g.constant(element(1)?)?.as_int();
-    match what {
+    match operation {
         ContainerOp::Append => members.push(element(1)?),
         ContainerOp::Insert => {
             // As in Python, an index beyond an end means that end.

@@ -63,7 +63,7 @@ pub(super) struct Nested {
     pub(super) leaves: bool,
 }
 
-/// Returns what every node with blocks does, in one walk over the graph.
+/// Returns the effects of every node with blocks, in one walk over the graph.
 pub(super) fn nested(
     graph: &Graph,
     unit: Option<&CompilationUnit>,

@@ -95,7 +95,7 @@ impl ReplacementPlan {
 
     /// Adds an object with its variables.
     fn add(&mut self, graph: &Graph, node: NodeId) {
-        let (object, home) = (self.objects.len(), graph.parent(node));
+        let (object, object_block) = (self.objects.len(), graph.parent(node));
         let mut known: HashMap<Symbol, usize, FxBuildHasher> = HashMap::default();
         let mut remains_object = false;
         for access in graph.uses(graph.result(node, 0)).map(|u| u.user) {
@@ -115,7 +115,7 @@ impl ReplacementPlan {
             self.accesses.insert(access, if is_get { Access::Get(variable) } else { Access::Set(variable) });
             // The constructs between the object and the access.
             let mut at = access;
-            while graph.parent(at) != home {
+            while graph.parent(at) != object_block {
                 let Some(outer) = graph.enclosing(at) else { break };
                 remains_object |= !matches!(graph.prim(outer), Some(Prim::If | Prim::Loop));
                 if !is_get {

@@ -1,7 +1,7 @@
 //! Selection of the rules that a pass applies: those of the registry and of a [`RuleLibrary`], up to an exactness.
 //!
 //! A rulebook holds texts. It is resolved against the registry of the graph that a pass runs on, so rows in its rules
-//! always belong to that graph's registry. All passes of a library share one book, which keeps what they selected: rules
+//! always belong to that graph's registry. All passes of a library share one book, which caches their selections: rules
 //! are parsed once and a selection is compiled once, whatever the number of pipelines and runs.
 
 use super::parse::Exactness;
@@ -72,7 +72,7 @@ impl RuleLibrary {
         &mut self.words
     }
 
-    /// Drops what was read and selected, which clones of the book keep.
+    /// Clears the caches of this book; clones of the book keep theirs.
     fn forget(&mut self) {
         self.read = Arc::default();
         self.selected = Arc::default();

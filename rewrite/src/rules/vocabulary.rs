@@ -116,7 +116,7 @@ impl Vocabulary {
         self
     }
 
-    /// Adds a function with `arity` arguments; `doc` states in one sentence what it computes.
+    /// Adds a function with `arity` arguments; `doc` describes its result in one sentence.
     pub fn function(
         &mut self,
         name: &'static str,
@@ -598,17 +598,17 @@ mod tests {
     #[test]
     fn words_answer_or_say_they_cannot() {
         let v = Vocabulary::standard();
-        let ask = |name: &str, args: &[TermFact<'_>]| (v.find_condition(name).unwrap().1)(args);
+        let evaluate = |name: &str, args: &[TermFact<'_>]| (v.find_condition(name).unwrap().1)(args);
         let unknown = TermFact::Value { ty: Type::TENSOR, constant: None };
         let a = tensor(DType::F32, &[2, 3]);
-        assert_eq!(ask("same_type", &[a, a]), Some(true));
-        assert_eq!(ask("same_type", &[a, unknown]), None);
-        assert_eq!(ask("same_shape", &[a, tensor(DType::F32, &[3, 2])]), Some(false));
+        assert_eq!(evaluate("same_type", &[a, a]), Some(true));
+        assert_eq!(evaluate("same_type", &[a, unknown]), None);
+        assert_eq!(evaluate("same_shape", &[a, tensor(DType::F32, &[3, 2])]), Some(false));
         let sizes = IValue::ints(vec![-1, 3]);
-        assert_eq!(ask("sizes_are", &[a, TermFact::Literal(&sizes)]), Some(true));
+        assert_eq!(evaluate("sizes_are", &[a, TermFact::Literal(&sizes)]), Some(true));
         let minus = IValue::Int(-1);
         assert_eq!(
-            ask("same_dim", &[a, TermFact::Literal(&minus), TermFact::Literal(&IValue::Int(1))]),
+            evaluate("same_dim", &[a, TermFact::Literal(&minus), TermFact::Literal(&IValue::Int(1))]),
             Some(true)
         );
         let call = |name: &str, args: &[TermFact<'_>]| (v.find_function(name).unwrap().1)(args);
@@ -623,8 +623,9 @@ mod tests {
         );
         let twice = IValue::ints(vec![0, 0, 1]);
         assert!(call("compose", &[TermFact::Literal(&p), TermFact::Literal(&twice)]).is_none());
-        let fits =
-            |sizes: &[i64]| ask("can_have_sizes", &[a, TermFact::Literal(&IValue::ints(sizes.to_vec()))]);
+        let fits = |sizes: &[i64]| {
+            evaluate("can_have_sizes", &[a, TermFact::Literal(&IValue::ints(sizes.to_vec()))])
+        };
         assert_eq!(
             [&[3, 2][..], &[-1, 6], &[-1, 4], &[-1, 0], &[-6, -1]].map(fits),
             [Some(true), Some(true), Some(false), Some(false), Some(false)]

@@ -219,7 +219,7 @@ impl<'a> BlockKernel<'a> {
 ///             out[i].write(f.at(A::from_raw(a[i]), B::from_raw(b[i])).to_raw());
 ///         }
 ///     }
-///     // `groups` calls `plain` for whole groups, and once more for the rest, padded in `xs` and `ys`
+///     // `groups` calls `vectorized_loop` for whole groups, and once more for the rest, padded in `xs` and `ys`
 /// }
 ///
 /// impl<…> Multiversioned for BinaryCall<'_, A, B, R, F> { … }
@@ -265,7 +265,7 @@ macro_rules! block_kernel {
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $call<'_, $($type,)+ R, F> {
             /// The loop that LLVM vectorizes. Slices as arguments carry the information that nothing overlaps.
             #[inline(always)]
-            fn plain(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
+            fn vectorized_loop(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
                 $(if F::LIMIT > 0 {
                     return $guarded(out, $only, f);
                 }
@@ -314,7 +314,7 @@ macro_rules! block_kernel {
                     } else {
                         (&mut *out, $(&$input[..whole]),+)
                     };
-                    Self::plain(to, $($from,)+ f);
+                    Self::vectorized_loop(to, $($from,)+ f);
                     if padded {
                         last.copy_from_slice(&results[..last.len()]);
                         break;

@@ -302,16 +302,16 @@ pub(super) fn flat<'a>(layouts: &[&'a Layout]) -> Option<&'a Layout> {
 }
 
 /// The fast case: up to three row-major inputs of one shape, without conversion.
-struct Plain<'a> {
+struct RowMajorInputs<'a> {
     /// The inputs; unused slots repeat the first one.
     metas: [&'a Meta; 3],
     dtypes: [DType; 3],
     inputs: usize,
 }
 
-impl<'a> Plain<'a> {
+impl<'a> RowMajorInputs<'a> {
     #[inline]
-    fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<Plain<'a>> {
+    fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<RowMajorInputs<'a>> {
         let first = *inputs.first()?;
         if inputs.len() > 3 || !first.meta().layout.is_contiguous() {
             return None;
@@ -326,7 +326,7 @@ impl<'a> Plain<'a> {
             }
             (metas[k], dtypes[k]) = (meta, input.dtype());
         }
-        Some(Plain { metas, dtypes, inputs: inputs.len() })
+        Some(RowMajorInputs { metas, dtypes, inputs: inputs.len() })
     }
 
     /// Computes into `out` if it has the shape and dtype of the result; returns whether it did. Inputs that are the
@@ -431,8 +431,8 @@ fn meeting(
     if let Some(out) = hint.over
         && hint.dtype == block
         && out.dtype() == block
-        && let Some(plain) = Plain::of(inputs, &blocks)
-        && plain.over(out, kernel)?
+        && let Some(row_major) = RowMajorInputs::of(inputs, &blocks)
+        && row_major.over(out, kernel)?
     {
         return Ok(out.clone());
     }
@@ -449,9 +449,9 @@ fn fresh(
 ) -> Result<Tensor> {
     if max_row == usize::MAX
         && out.block == out.dtype
-        && let Some(plain) = Plain::of(inputs, blocks)
+        && let Some(row_major) = RowMajorInputs::of(inputs, blocks)
     {
-        return plain.run(out.dtype, kernel);
+        return row_major.run(out.dtype, kernel);
     }
     let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
     let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();

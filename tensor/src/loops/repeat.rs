@@ -41,8 +41,8 @@ impl<'a> Repeated<'a> {
         let (metas, dtypes) = ([x.meta(), y.meta()], [x.dtype(), y.dtype()]);
         let short = usize::from(metas[1].layout.numel() <= metas[0].layout.numel());
         let (long, less) = (&metas[1 - short].layout, &metas[short].layout);
-        let plain = long.is_contiguous() && less.is_contiguous() && dtypes[..] == *blocks;
-        if !plain || less.numel() == 0 || less.rank() > long.rank() {
+        let is_direct = long.is_contiguous() && less.is_contiguous() && dtypes[..] == *blocks;
+        if !is_direct || less.numel() == 0 || less.rank() > long.rank() {
             return None;
         }
         let (sizes, lead) = (less.sizes(), long.rank() - less.rank());

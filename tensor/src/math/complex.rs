@@ -319,9 +319,9 @@ pub fn pow(a: C, b: C) -> C {
 /// Returns the product, with infinities preserved: if both parts are NaN although a factor is infinite, infinities are
 /// replaced by ones and other parts by zeros.
 pub fn product(a: C, b: C) -> C {
-    let plain = a * b;
-    if !(plain.re.is_nan() && plain.im.is_nan()) {
-        return plain;
+    let product = a * b;
+    if !(product.re.is_nan() && product.im.is_nan()) {
+        return product;
     }
     let unit = |x: f64| if x.is_infinite() { 1.0_f64 } else { 0.0 }.copysign(x);
     let known = |x: f64| if x.is_nan() { zero(x) } else { x };
@@ -334,7 +334,7 @@ pub fn product(a: C, b: C) -> C {
     if !infinite(a) && !infinite(b) {
         let overflown = [a.re * b.re, a.im * b.im, a.re * b.im, a.im * b.re].iter().any(|x| x.is_infinite());
         if !overflown {
-            return plain;
+            return product;
         }
         let (a, b) = (Complex::new(known(a.re), known(a.im)), Complex::new(known(b.re), known(b.im)));
         return (a * b).scale(f64::INFINITY);

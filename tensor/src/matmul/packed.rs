@@ -319,7 +319,7 @@ mod tests {
     }
 
     /// Reference implementation; exact, because all sums are small integers.
-    fn plain(a: &Tensor, b: &Tensor) -> Vec<f32> {
+    fn reference(a: &Tensor, b: &Tensor) -> Vec<f32> {
         let (m, k, n) = (a.sizes()[0] as usize, a.sizes()[1] as usize, b.sizes()[1] as usize);
         let (a, b) = (a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
         (0..m * n).map(|at| (0..k).map(|d| a[at / n * k + d] * b[d * n + at % n]).sum()).collect()
@@ -330,7 +330,7 @@ mod tests {
         // More than one block of the depth, and edges on all sides.
         let (a, b) = (matrix(101, 700, 3), matrix(53, 700, 5).t().unwrap());
         for round in 0..3 {
-            let wanted = plain(&a, &b);
+            let wanted = reference(&a, &b);
             for _ in 0..3 {
                 assert_eq!(mm(&a, &b).unwrap().to_vec::<f32>().unwrap(), wanted);
             }
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn initial_values_may_have_any_strides() {
         let (a, b) = (matrix(60, 90, 3), matrix(90, 70, 5));
-        let product = plain(&a, &b);
+        let product = reference(&a, &b);
         let starts = [
             matrix(1, 70, 7),
             matrix(60, 1, 7),

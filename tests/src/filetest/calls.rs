@@ -208,7 +208,7 @@ fn check_facts(file: &TestFile, call: &Call) -> Result<(), String> {
         let (graph, unit, mut host) = (entry.graph(), &**program.unit(), session.host());
         host.set_stdout(std::io::sink());
         let watched = match seed {
-            // Round 0 tells the declared types, the others random parts of the actual properties.
+            // Round 0 states the declared types, the others random parts of the actual properties.
             0 => soundness::watch(graph, args, unit, &mut host),
             seed => soundness::watch_partial(graph, args, unit, &mut host, &mut Gen::from_seed(seed)),
         };

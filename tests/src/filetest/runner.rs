@@ -181,8 +181,8 @@ fn round_trip(file: &TestFile, command: &dyn Command, line: &str, text: &str, su
 
 /// Returns errors without a matching mark, and marks without a matching error.
 fn unmatched(file: &TestFile, blames: &[Blame]) -> Vec<String> {
-    let meets = |mark: &super::file::ErrorMark, blame: &Blame| {
-        (mark.line.is_none() || mark.line == blame.line) && blame.message.contains(&mark.text)
+    let meets = |mark: &super::file::ErrorMark, blamed_line: &Blame| {
+        (mark.line.is_none() || mark.line == blamed_line.line) && blamed_line.message.contains(&mark.text)
     };
     let missing = file.errors.iter().filter(|m| !blames.iter().any(|b| meets(m, b))).map(|m| {
         let place = m.line.map_or_else(|| file.name(), |line| format!("{}:{line}", file.name()));
@@ -229,9 +229,11 @@ mod tests {
             ErrorMark { line: Some(2), text: "one".to_string() },
             ErrorMark { line: None, text: "two".to_string() },
         ];
-        let blame = |line, message: &str| Blame { line, message: message.to_string() };
-        assert!(unmatched(&file, &[blame(Some(2), "is one"), blame(Some(9), "is two")]).is_empty());
-        let wrong = unmatched(&file, &[blame(Some(3), "is one"), blame(None, "two")]);
+        let blamed_line = |line, message: &str| Blame { line, message: message.to_string() };
+        assert!(
+            unmatched(&file, &[blamed_line(Some(2), "is one"), blamed_line(Some(9), "is two")]).is_empty()
+        );
+        let wrong = unmatched(&file, &[blamed_line(Some(3), "is one"), blamed_line(None, "two")]);
         assert_eq!(wrong.len(), 2);
     }
 

@@ -69,7 +69,8 @@ pub(super) fn graphs(file: &TestFile, program: &str) -> Result<Vec<(String, Arc<
 /// # Errors
 /// Returns the error of the text.
 pub(super) fn read(program: &str) -> Result<Graph, Vec<Blame>> {
-    parse_graph(&Source::new("test", program), session().registry()).map_err(|error| vec![blame(&error)])
+    parse_graph(&Source::new("test", program), session().registry())
+        .map_err(|error| vec![blamed_line(&error)])
 }
 
 /// Returns the graph after a pipeline.
@@ -103,11 +104,11 @@ pub(super) fn blames(error: &Error) -> Vec<Blame> {
     if error.diagnostics.is_empty() {
         return vec![Blame { line: None, message: format!("{}: {}", error.code, error.message) }];
     }
-    error.diagnostics.iter().map(blame).collect()
+    error.diagnostics.iter().map(blamed_line).collect()
 }
 
 /// Converts a diagnostic.
-pub(super) fn blame(error: &Diagnostic) -> Blame {
+pub(super) fn blamed_line(error: &Diagnostic) -> Blame {
     let line = error.primary.as_ref().map(|label| {
         let start = label.at.range.start as usize;
         label.at.source.line_column(start).0 as usize

@@ -125,7 +125,7 @@ fn members_and_calls_of_host_objects_run() {
 #[test]
 fn values_that_contradict_annotations_fail_at_run_time() {
     let source = "def f(n: int) -> int:\n    return bank.open(start=n).owner\n";
-    let error = run(source, &[IValue::Int(1)]).expect_err("a name is no number");
+    let error = run(source, &[IValue::Int(1)]).expect_err("a name is not a number");
     assert!(error.message.contains("is not of type int"), "{error}");
 }
 

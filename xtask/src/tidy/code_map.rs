@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_missing_file_is_reported() {
         let page = Architecture::from_text(
-            "## Code map\n\n- `xtask/`: `main.rs`, `tidy/`, and\n  `gone.rs`; `Graph` is no path\n\n## Next\n",
+            "## Code map\n\n- `xtask/`: `main.rs`, `tidy/`, and\n  `gone.rs`; `Graph` is not a path\n\n## Next\n",
         );
         let mut report = Report::default();
         check(&Workspace::load().unwrap(), Some(&page), &mut report).unwrap();

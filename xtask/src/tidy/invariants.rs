@@ -1,6 +1,6 @@
 //! Check: every invariant of ARCHITECTURE.md names existing files that keep it and existing tests of it.
 
-use crate::architecture::{Architecture, Row};
+use crate::architecture::{Architecture, TableRow};
 use crate::report::Report;
 use crate::source::identifier_at;
 use crate::workspace::{Workspace, root};
@@ -34,7 +34,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn check_test(workspace: &Workspace, row: &Row, id: &str, test: &str, report: &mut Report) {
+fn check_test(workspace: &Workspace, row: &TableRow, id: &str, test: &str, report: &mut Report) {
     let (path, function) = test.split_once("::").map_or((test, None), |(p, f)| (p, Some(f)));
     if !root().join(path).exists() {
         report.find(row.place(), format!("{id} is tested by `{path}`, which does not exist"));

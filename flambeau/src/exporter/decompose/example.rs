@@ -119,7 +119,7 @@ impl Symbols {
 
     fn int(&self, expr: ExprId, recorder: &Recorder) -> Res<i64> {
         let value = self.bindings.eval(&recorder.exprs, expr).map_err(ExportError::from)?;
-        value.as_int().ok_or_else(|| refused("a size that is no integer"))
+        value.as_int().ok_or_else(|| refused("a size is not an integer"))
     }
 
     /// Returns the value of an integer in the example.
@@ -156,7 +156,7 @@ impl Symbols {
             ints.iter().map(|int| self.value(int, recorder)).collect::<Res<Vec<i64>>>()
         };
         let (sizes, strides) = (ints(&meta.sizes, recorder)?, ints(&meta.strides, recorder)?);
-        let dtype = meta.dtype.dtype().ok_or_else(|| refused("a tensor of an unsupported dtype"))?;
+        let dtype = meta.dtype.dtype().ok_or_else(|| refused("the dtype of a tensor is not supported"))?;
         let tensor = zeros(&sizes, &strides, dtype)?;
         tensor.set_requires_grad(meta.requires_grad && dtype.is_floating());
         let dims = self.sizes(meta, recorder)?;
@@ -174,7 +174,7 @@ impl Symbols {
 fn zeros(sizes: &[i64], strides: &[i64], dtype: DType) -> Res<Tensor> {
     let too_large = || Stop::Run(KernelError::limit("a tensor of the program is too large"));
     if sizes.len() != strides.len() {
-        return Err(refused("a tensor whose metadata has more or fewer strides than sizes"));
+        return Err(refused("the metadata of a tensor has more or fewer strides than sizes"));
     }
     let mut last = 0_i64;
     for (&size, &stride) in sizes.iter().zip(strides) {

@@ -46,8 +46,7 @@ impl Decomposition<'_> {
         let (op, operands) = self.for_numbers(op, operands)?;
         let schema = registry.schema(op);
         let operands = self.cast(op, operands)?;
-        let table =
-            self.tracer.table.ok_or_else(|| KernelError::internal("a decomposition without a table"))?;
+        let table = self.tracer.table.ok_or_else(|| KernelError::internal("a decomposition has no table"))?;
         let canonical = table.canonical(op);
         let is_replaced =
             [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, canonical).is_some());
@@ -326,7 +325,7 @@ impl Decomposition<'_> {
                 Argument::OptionalTensor(Some(one(self, name, made.cloned())?))
             }
             other if other.name().is_none() => other.clone(),
-            _ => return Err(refused("a result that is neither a tensor nor a number")),
+            _ => return Err(refused("a result is neither a tensor nor a number")),
         })
     }
 

@@ -42,7 +42,7 @@ impl Decomposition<'_> {
     /// Makes the nodes of a subgraph nodes of the graph around it.
     fn inline(&mut self, node: &NodeModel, body: &GraphModel, operands: &[&Argument]) -> Res<()> {
         if body.inputs.len() != operands.len() {
-            return Err(refused("a subgraph with another number of inputs than operands"));
+            return Err(refused("a subgraph has another number of inputs than its operator has operands"));
         }
         let mut own = Values::default();
         for (input, operand) in body.inputs.iter().zip(operands) {

@@ -2,8 +2,8 @@
 //!
 //! A node can be fused if its operator has a `Pointwise` formula for its constant operands, and its tensors have
 //! floating-point or unknown types. (The interpreter checks unknown types at run time and otherwise runs the group node
-//! by node.) Chunks between such nodes are moved up first ([`chunks`]): what is computed from the chunks of a sum
-//! becomes one group, which splits the summands ([`sink`]).
+//! by node.) Chunks between such nodes are moved up first ([`chunks`]): the operators on the chunks of a sum
+//! become one group, which splits the summands ([`sink`]).
 //!
 //! Lists of chunks are replaced by single nodes and common subexpressions are merged before; dead code is removed after.
 //!

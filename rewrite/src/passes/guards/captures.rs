@@ -1,5 +1,5 @@
 //! Test of the captures of bail-outs on random programs: they are exactly the values that are live after the guard, and
-//! what the interrupted loops count with.
+//! the counters of the interrupted loops.
 //!
 //! Liveness is defined here by uses: a value is live after a guard if a use of it may run after the guard. That is a later
 //! use in program order that is not in another branch of the same `prim::If`, or any use in a loop around both, if the

@@ -1,6 +1,6 @@
 //! Combines guards of one value.
 //!
-//! A later guard of a value is merged into an earlier one that dominates it: the earlier guard checks what both state.
+//! A later guard of a value is merged into an earlier one that dominates it: the earlier guard checks the types of both.
 //! If they contradict each other, the later one is dropped, since it fails whenever it is reached. Uses of the value
 //! that the guard dominates become uses of its result, so that passes find the guarded type at the use.
 

@@ -1,9 +1,9 @@
-//! Removes guards that hold anyway.
+//! Removes implied guards.
 //!
-//! [`GuardGraph`] states which guards follow: from facts about the guarded value, which shape rules derive from the types
-//! of the graph's inputs and from other guards, or from an earlier guard of the same tensor. If two inputs of an addition
-//! are known to have sizes [2, 3], so does the result, and its guard is removed. The analysis explains why all guards that
-//! follow may be removed at once.
+//! [`GuardGraph`] states which guards are implied: by facts about the guarded value, which shape rules derive from the types
+//! of the graph's inputs and from other guards, or by an earlier guard of the same tensor. If two inputs of an addition
+//! are known to have sizes [2, 3], so does the result, and its guard is removed. The analysis explains why all implied
+//! guards may be removed at once.
 //!
 //! A guard without uses states nothing that another node relies on, and is removed too, because passes that rely on
 //! guarded types run after `insert_bailouts`. A `prim::BailOut` without uses stays: such a pass may have used its type.
@@ -19,7 +19,7 @@ use flambeau_ir::{Graph, NodeId, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
-/// Removes guards that follow from other guards and from the rules of operators, and guards without uses.
+/// Removes guards that other guards and the rules of operators imply, and guards without uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EliminateGuards;
 

@@ -1,6 +1,6 @@
 //! Replaces profiles by guards.
 //!
-//! A guard of a tensor states dtype, device and sizes. It does not state what no shape rule derives, since such a guard could
+//! A guard of a tensor states dtype, device and sizes. It does not state properties that no shape rule derives, since such a guard could
 //! never be eliminated: strides and whether gradients are required. Symbols of sizes become unknown sizes, because a check of
 //! one value cannot compare sizes of several. A guard of another value states its type, a guard of a list its length
 //! (attribute `length`).

@@ -98,7 +98,7 @@ fn profiled_values(cx: &mut PassCx<'_>) -> Vec<ValueId> {
     values.into_iter().filter(|&v| !is_list(graph.ty(v)) || !aliases.is_written(v)).collect()
 }
 
-/// Whether code can profit from what is known about a value, which is no tensor, beyond its type.
+/// Whether passes can use more facts about a value that is not a tensor than its type states.
 fn is_specializable(ty: Type) -> bool {
     let several = matches!(ty.kind(), TypeKind::Any | TypeKind::Union(_) | TypeKind::Number);
     several || ty.optional_elem().is_some() || is_list(ty)

@@ -312,7 +312,7 @@ fn bailouts_that_follow_are_removed() {
     assert_eq!(bailouts(&graph), 1, "{graph}");
 }
 
-/// The rewrite trace and the log name what a removed guard follows from.
+/// The rewrite trace and the log name the premises of a removed guard.
 #[test]
 fn eliminations_are_explained() {
     use crate::control::Control;

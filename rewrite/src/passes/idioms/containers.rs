@@ -11,11 +11,11 @@ use flambeau_ir::{IValue, NodeId, Prim, Type, ValueId};
 use smallvec::SmallVec;
 
 /// The outcome of a node that operates on a container.
-pub(super) fn plan(view: &IdiomCx<'_>, node: NodeId, what: ContainerOp) -> Option<Replacement> {
+pub(super) fn plan(view: &IdiomCx<'_>, node: NodeId, operation: ContainerOp) -> Option<Replacement> {
     let g = view.graph;
     let operand = |i: usize| (i < g.operand_count(node)).then(|| g.operand(node, i));
     let int = |i: usize| view.constant(operand(i)?)?.as_int();
-    match what {
+    match operation {
         ContainerOp::Count => {
             let container = operand(0)?;
             let known = list_of(view, container).map(|elements| elements.len());

@@ -46,7 +46,7 @@ impl Pass for Idioms {
         let mut found: Vec<(NodeId, Replacement)> = Vec::new();
         for node in work {
             let outcome = match elements.of(graph.op(node)) {
-                Some(&what) => containers::plan(&view, node, what),
+                Some(&operation) => containers::plan(&view, node, operation),
                 None if graph.is_prim(node, Prim::ListUnpack) => containers::unpack(&view, node),
                 None => structure::plan(&view, node),
             };

@@ -8,7 +8,7 @@
 //! The program shows no difference, because
 //!
 //! - every task is isolated ([`Isolation`], which the machine uses for its own decision): it writes only memory that it allocates,
-//!   and has no other effects than errors. So no task writes what another one or its frame reads;
+//!   and has no other effects than errors. So no task writes memory that another one or its frame reads;
 //! - the nodes that remain between the forks and the waits may be speculated: they can run although a task has failed;
 //! - the waits raise the error of the task that comes first in the program, and no segment after the first can
 //!   run forever.

@@ -59,7 +59,7 @@ pub(super) struct Scan<'a> {
 }
 
 /// What becomes of the node at the end of the open group.
-enum Place {
+enum GroupPosition {
     /// It stays in the frame.
     Frame,
     /// It joins the last segment.
@@ -93,13 +93,13 @@ impl<'a> Scan<'a> {
             let (node, work) = (nodes[at], self.estimate.of(g, nodes[at]));
             let place = self.place(block, node, work);
             match place {
-                Place::Frame => {}
-                Place::Last => self.join(node, work),
-                Place::New => {
+                GroupPosition::Frame => {}
+                GroupPosition::Last => self.join(node, work),
+                GroupPosition::New => {
                     self.segments.push(Segment { nodes: Vec::new(), work: 0, start: at });
                     self.join(node, work);
                 }
-                Place::Outside => {
+                GroupPosition::Outside => {
                     let is_empty = self.segments.is_empty();
                     at = self.end_group(&nodes, at, &mut groups);
                     // A node that cannot begin a group stays in the frame.
@@ -139,7 +139,7 @@ impl<'a> Scan<'a> {
         at
     }
 
-    fn place(&self, block: BlockId, node: NodeId, work: Work) -> Place {
+    fn place(&self, block: BlockId, node: NodeId, work: Work) -> GroupPosition {
         let g = self.graph;
         let Nested { effects, leaves } = self
             .nested
@@ -150,26 +150,26 @@ impl<'a> Scan<'a> {
         // A statement that returns is not the same in a task.
         let leaves = leaves || g.effects(node).contains(Effects::CONTROL);
         if !may_speculate && effects.intersects(EXCLUDED) || leaves {
-            return Place::Outside;
+            return GroupPosition::Outside;
         }
-        let Some(used) = self.bodies.used_by(g, node) else { return Place::Outside };
+        let Some(used) = self.bodies.used_by(g, node) else { return GroupPosition::Outside };
         let used: SmallVec<[(ValueId, usize); 8]> =
             used.filter_map(|v| Some((v, *self.owners.get(&g.def(v))?))).collect();
         let last = self.segments.len().checked_sub(1);
         let is_cheap = last.is_some_and(|last| self.segments[last].work < self.expensive);
         if used.is_empty() {
             return match last {
-                _ if may_speculate && work < self.expensive => Place::Frame,
+                _ if may_speculate && work < self.expensive => GroupPosition::Frame,
                 // Nothing precedes the segment, so it need not be part of a task.
-                Some(0) if is_cheap => Place::Outside,
-                Some(_) if is_cheap => Place::Last,
-                _ => Place::New,
+                Some(0) if is_cheap => GroupPosition::Outside,
+                Some(_) if is_cheap => GroupPosition::Last,
+                _ => GroupPosition::New,
             };
         }
         let is_only_user = |v| g.uses(v).all(|u| g.ancestor_in(u.user, block) == Some(node));
         match used.iter().all(|&(v, owner)| Some(owner) == last && is_only_user(v)) {
-            true => Place::Last,
-            false => Place::Outside,
+            true => GroupPosition::Last,
+            false => GroupPosition::Outside,
         }
     }
 }

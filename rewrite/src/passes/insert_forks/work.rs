@@ -18,7 +18,7 @@ pub(super) type Work = u64;
 /// The number of scalar operations that take as long as one unit of [`Cost`], a tenth of a pointwise operator on few elements.
 pub(super) const SCALARS_PER_COST: Work = 16;
 
-/// Bound on the nesting of blocks, subgraphs and calls; what is nested deeper counts as nothing. Every node is visited at most
+/// Bound on the nesting of blocks, subgraphs and calls; deeper nodes are not counted. Every node is visited at most
 /// this many times: in the estimates of its enclosing nodes.
 const MAX_DEPTH: usize = 32;
 

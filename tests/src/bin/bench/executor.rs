@@ -1,4 +1,4 @@
-//! Benchmarks of the executor: what a call pays for its plan, for a failed guard and for profiling, and what plans cost
+//! Benchmarks of the executor: the time that a call pays for its plan, for a failed guard and for profiling, and the cost of plans
 //! to make.
 //!
 //! The cost of finding a plan is a difference of two calls: of an entry that returns its first argument, run by its plan

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::super::call::Call;
 use super::super::case::{Case, Verdict};
-use super::program::{End, PROFILED_CALLS, judge};
+use super::program::{End, PROFILED_CALLS, compare_end};
 use super::{Replay, verdict_of};
 use crate::value::compare::compare;
 
@@ -24,10 +24,10 @@ impl Replay {
         };
         let program = match self.load_exported(case, &self.session) {
             Ok(program) => program,
-            Err(error) => return judge(first, &End::Refused(error)),
+            Err(error) => return compare_end(first, &End::Refused(error)),
         };
         if case.is("load_only") {
-            return judge(first, &End::Loaded);
+            return compare_end(first, &End::Loaded);
         }
         let before = versions(&program);
         self.calls_exported(&program, &calls)?;
@@ -43,7 +43,7 @@ impl Replay {
 
     fn calls_exported(&self, program: &ExportedProgram, calls: &[Call<'_>]) -> Result<(), Verdict> {
         for (i, call) in calls.iter().enumerate() {
-            let judged = self.call_exported(program, call).and_then(|end| judge(call, &end));
+            let judged = self.call_exported(program, call).and_then(|end| compare_end(call, &end));
             judged.map_err(|verdict| match calls.len() {
                 1 => verdict,
                 _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },

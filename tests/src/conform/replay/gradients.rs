@@ -42,7 +42,12 @@ struct Expected<'a> {
 
 impl<'a> Run<'a> {
     /// Compares gradients with the recorded ones. `inputs` are the positional inputs followed by the keyword inputs.
-    pub(super) fn judge(&self, host: &mut Host, inputs: &[IValue], result: &IValue) -> Result<(), Verdict> {
+    pub(super) fn compare_gradients(
+        &self,
+        host: &mut Host,
+        inputs: &[IValue],
+        result: &IValue,
+    ) -> Result<(), Verdict> {
         let Some(grads) = self.call.gradients() else { return Ok(()) };
         let (mut sources, mut results) = (Vec::new(), Vec::new());
         inputs.iter().for_each(|v| tensors(v, &mut sources));

@@ -116,9 +116,9 @@ impl Replay {
         let Some(first) = calls.first() else { return Err(Verdict::failed("the case has no call")) };
         let loaded = self.load(case, &self.session);
         let program = match loaded {
-            Ok(_) if case.is("load_only") => return judge(first, &End::Loaded),
+            Ok(_) if case.is("load_only") => return compare_end(first, &End::Loaded),
             Ok(program) => program,
-            Err(error) => return judge(first, &End::Refused(error)),
+            Err(error) => return compare_end(first, &End::Refused(error)),
         };
         let mut instance =
             Instance { program, entries: BTreeMap::new(), is_graph: case.text("kind") == "ir" };
@@ -131,7 +131,7 @@ impl Replay {
         let repeats = self.variants.execution == Execution::Profiling && instance.program.module().is_none();
         let times = if repeats && calls.len() == 1 { PROFILED_CALLS } else { 1 };
         for (i, call) in calls.iter().enumerate().flat_map(|call| std::iter::repeat_n(call, times)) {
-            let judged = self.call(&mut instance, call).and_then(|end| judge(call, &end));
+            let judged = self.call(&mut instance, call).and_then(|end| compare_end(call, &end));
             judged.map_err(|verdict| match (calls.len(), verdict.outcome) {
                 (1, _) | (_, Outcome::Passed) => verdict,
                 _ => Verdict { why: format!("call {i}: {}", verdict.why), ..verdict },
@@ -176,7 +176,7 @@ impl Replay {
         if call.gradients().is_some() {
             let inputs: Vec<IValue> = args.iter().chain(kwargs.iter().map(|(_, v)| v)).cloned().collect();
             let run = Run { call, session: &self.session, module: instance.program.module() };
-            run.judge(&mut host, &inputs, &result)?;
+            run.compare_gradients(&mut host, &inputs, &result)?;
         }
         Ok(end)
     }
@@ -227,7 +227,7 @@ fn arguments<'c>(call: &Call<'c>, entry: &Entry) -> Result<Arguments<'c>, JsonEr
 }
 
 /// Compares a call with the recorded error or result.
-pub(super) fn judge(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
+pub(super) fn compare_end(call: &Call<'_>, end: &End) -> Result<(), Verdict> {
     match call.get("expected_error") {
         Some(want) => judge_error(call.case, end, want)?,
         None => judge_result(call, end)?,

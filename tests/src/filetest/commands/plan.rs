@@ -1,4 +1,4 @@
-//! `test plan`: what an executor makes of the `run:` lines, called one after the other on one program instance.
+//! `test plan`: the plans that an executor makes for the `run:` lines, called one after the other on one program instance.
 //!
 //! The output has a line per call with the number of plans and the guards that have failed so far, then the graphs of the
 //! final plans. Every call must agree with the reference evaluator.

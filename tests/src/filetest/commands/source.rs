@@ -29,9 +29,9 @@ impl Command for PrintedSource {
             let schema = Arc::new(entry.schema().clone());
             let function = Function { name: Symbol::new(&name), schema, graph };
             let printed = print::code(unit, &function, print::ReceiverForm::Typed);
-            let printed = printed.map_err(|e| vec![subject::blame(&e)])?;
+            let printed = printed.map_err(|e| vec![subject::blamed_line(&e)])?;
             let again = printed.compile(unit, function.graph.registry(), &FrontendLimits::default());
-            let again = again.map_err(|all| all.iter().map(subject::blame).collect::<Vec<_>>())?;
+            let again = again.map_err(|all| all.iter().map(subject::blamed_line).collect::<Vec<_>>())?;
             let (want, got) = (canonical(&function.graph), canonical(&again.graph));
             if want != got {
                 let text = &printed.text;
