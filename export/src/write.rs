@@ -7,6 +7,7 @@
 
 mod adapt;
 mod json;
+mod supported;
 
 use std::io::Write;
 use std::path::Path;
@@ -103,6 +104,7 @@ pub fn program_text(
     version: FileVersion,
     registry: &Registry,
 ) -> Result<String, ExportError> {
+    supported::check(program, version)?;
     let program = adapt::adapted(program, version, registry)?;
     let named =
         if version == FileVersion::Torch215 { node_names(&program, registry)? } else { HashMap::default() };

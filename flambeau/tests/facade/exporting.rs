@@ -1,7 +1,7 @@
 //! Tests of the export of functions and modules to exported programs.
 
 use flambeau::export::FileVersion;
-use flambeau::export::model::{Argument, GraphModel, InputSpec, OutputSpec, ScalarType};
+use flambeau::export::model::{Argument, GraphModel, InputSpec, OutputSpec, ScalarType, Sym, SymInt};
 use flambeau::ir::value::Object;
 use flambeau::ir::{Symbol, Type};
 use flambeau::{Entry, Error, ExportOptions, ExportedProgram, IValue, Session, Tensor};
@@ -25,14 +25,18 @@ fn export(source: &str, args: &[IValue]) -> Result<ExportedProgram, Error> {
 }
 
 /// Exports a function and compares its results with those of the exported program, also after it was written and read
-/// in every version.
+/// in every version that has its operators.
 fn same(source: &str, examples: &[&[IValue]]) -> ExportedProgram {
     let session = session();
     let entry = entry(&session, source);
     let exported = ExportedProgram::from_entry(&entry, examples[0], &[]).unwrap();
     check_subgraphs(&exported.model().module.graph);
     for version in FileVersion::ALL {
-        let again = session.load_exported_bytes(&exported.to_bytes(version).unwrap()).unwrap();
+        let bytes = match exported.to_bytes(version) {
+            Err(error) if error.code == "E015" && version == FileVersion::Torch26 => continue,
+            bytes => bytes.unwrap(),
+        };
+        let again = session.load_exported_bytes(&bytes).unwrap();
         for args in examples {
             let want = entry.call(args, &[]).map_err(|e| e.message);
             let got = again.call(args, &[]).map_err(|e| e.message);
@@ -571,6 +575,47 @@ fn constant_outputs_need_a_version() {
     let exported = export("def f(x: Tensor):\n    return x + 1, True\n", &[tensor(&[1.0], &[1])]).unwrap();
     assert_eq!(exported.to_bytes(FileVersion::Torch26).unwrap_err().code, "E015");
     assert!(exported.to_bytes(FileVersion::Torch28).is_ok());
+}
+
+/// PyTorch 2.6 reads a `while_loop` and refuses to call it, and does not read numbers that vary from call to call.
+#[test]
+fn files_have_what_their_version_runs() {
+    let x = tensor(&[1.0, 2.0], &[2]);
+    let loops = "def f(x: Tensor):\n    while bool(x.sum() < 10):\n        x = x * 2\n    return x\n";
+    let cases = [
+        (export(loops, std::slice::from_ref(&x)).unwrap(), "the operator `while_loop`", "node `while_loop`"),
+        (
+            exported_with_number(&x),
+            "the number `n` as an input",
+            "field `graph_module.signature.input_specs[1]`",
+        ),
+    ];
+    for (program, what, place) in cases {
+        let error = program.to_bytes(FileVersion::Torch26).unwrap_err();
+        assert_eq!(error.code, "E015");
+        assert!(error.message.contains(what) && error.message.contains(place), "{error}");
+        let again = session().load_exported_bytes(&program.to_bytes(FileVersion::Torch28).unwrap()).unwrap();
+        assert!(again.to_bytes(FileVersion::Torch215).is_ok());
+    }
+}
+
+/// A program whose second argument is a number that varies.
+fn exported_with_number(x: &IValue) -> ExportedProgram {
+    let source = "def f(x: Tensor, n: Tensor):\n    return x * n\n";
+    let one = IValue::Tensor(Tensor::from_vec(vec![3i64], &[]).unwrap());
+    let mut model = export(source, &[x.clone(), one]).unwrap().model().clone();
+    let sym = Argument::SymInt(Sym::Name("n".to_owned()));
+    let graph = &mut model.module.graph;
+    graph.inputs[1] = sym.clone();
+    graph.tensor_values.shift_remove("n");
+    graph.sym_int_values.insert("n".to_owned(), SymInt::Int(3));
+    for input in graph.nodes.iter_mut().flat_map(|node| &mut node.inputs) {
+        if input.arg.name() == Some("n") {
+            input.arg = sym.clone();
+        }
+    }
+    model.module.signature.inputs[1] = InputSpec::UserInput { arg: sym };
+    ExportedProgram::new(&session(), model).unwrap()
 }
 
 /// Attributes that the program replaces keep apart from each other and from results with their former tensors.
