@@ -25,6 +25,24 @@ use crate::{ExportCode, ExportError};
 const TRANSPARENT: &[&str] =
     &["invoke_subgraph", "strict_mode", "wrap", "tag_activation_checkpoint", "wrap_activation_checkpoint"];
 
+/// Higher-order operators that become control flow or other nodes.
+const LOWERED: &[&str] = &[
+    "cond",
+    "while_loop",
+    "map_impl",
+    "map",
+    scan::NAME,
+    "associative_scan",
+    "wrap_with_set_grad_enabled",
+    "wrap_with_autocast",
+    "auto_functionalized",
+];
+
+/// Whether the lowering knows a higher-order operator.
+pub(crate) fn is_lowered(name: &str) -> bool {
+    LOWERED.contains(&name) || TRANSPARENT.contains(&name)
+}
+
 /// The parts of a loop over slices.
 struct Slices<'m> {
     body: &'m GraphModel,
@@ -347,7 +365,9 @@ impl<'m> Lowering<'m> {
             }
             (_, Argument::None, Argument::Bool(true)) => Some(tensor::DType::BF16.scalar_type()),
             _ => {
-                return Err(unfit("the arguments of a region of automatic mixed precision are no constants"));
+                return Err(unfit(
+                    "the arguments of a region of automatic mixed precision are not constants",
+                ));
             }
         };
         let outer = std::mem::replace(&mut self.autocast, region);
