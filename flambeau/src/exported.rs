@@ -254,7 +254,7 @@ impl ExportedProgram {
                 Output::State(name, tensor) => write_back(tensor, &value, name)?,
                 Output::Leaf(leaf) => match &leaves[*leaf] {
                     IValue::Tensor(tensor) => write_back(tensor, &value, "an argument")?,
-                    _ => return Err(internal("a mutated argument is no tensor")),
+                    _ => return Err(internal("a mutated argument is not a tensor")),
                 },
                 Output::Gradient => {}
             }
@@ -282,7 +282,9 @@ fn state<'m>(model: &'m ProgramModel, name: &str) -> Result<&'m Tensor, ExportEr
 
 /// Copies the new content of a mutated tensor into it.
 fn write_back(target: &Tensor, value: &IValue, name: &str) -> Result<(), Error> {
-    let IValue::Tensor(new) = value else { return Err(internal("the new content of a tensor is no tensor")) };
+    let IValue::Tensor(new) = value else {
+        return Err(internal("the new content of a tensor is not a tensor"));
+    };
     target.copy_(new).map_err(|e| Error::new(e.fault(), "X0002", format!("the new content of {name}: {e}")))
 }
 

@@ -346,7 +346,7 @@ impl Tracer<'_> {
         let results = self.apply(*name, function, args, &symbols)?;
         match results.into_iter().next() {
             Some(IValue::Tensor(tensor)) => Ok(tensor),
-            _ => Err(KernelError::internal("the inverse of a view is no tensor").into()),
+            _ => Err(KernelError::internal("the inverse of a view is not a tensor").into()),
         }
     }
 

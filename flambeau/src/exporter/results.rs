@@ -81,7 +81,7 @@ impl Tracer<'_> {
         let results = self.call_operator(clone, vec![IValue::Tensor(tensor.clone()), IValue::None], &[])?;
         match results.into_iter().next() {
             Some(IValue::Tensor(cloned)) => Ok(cloned),
-            _ => Err(KernelError::internal("a clone that is no tensor").into()),
+            _ => Err(KernelError::internal("a clone that is not a tensor").into()),
         }
     }
 

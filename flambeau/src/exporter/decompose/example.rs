@@ -119,7 +119,7 @@ impl Symbols {
 
     fn int(&self, expr: ExprId, recorder: &Recorder) -> Res<i64> {
         let value = self.bindings.eval(&recorder.exprs, expr).map_err(ExportError::from)?;
-        value.as_int().ok_or_else(|| refused("a size that is no integer"))
+        value.as_int().ok_or_else(|| refused("a size that is not an integer"))
     }
 
     /// Returns the value of an integer in the example.
