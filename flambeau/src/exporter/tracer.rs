@@ -592,7 +592,13 @@ impl<'w> Tracer<'w> {
 
     /// Begins a branch on a symbolic condition. If one block only raises, an assertion is recorded and the other block runs.
     fn branch(&mut self, graph: &Arc<Graph>, node: NodeId, condition: Symbolic) -> Res<()> {
-        if let Some(holds) = self.recorder.answer(&condition)? {
+        let known = self.recorder.narrowings.len();
+        let answer = self.recorder.answer(&condition)?;
+        if self.recorder.narrowings.len() > known {
+            let trace = self.metadata().get("stack_trace").map(|trace| trace.to_string());
+            self.recorder.narrowings[known..].iter_mut().for_each(|found| found.trace.clone_from(&trace));
+        }
+        if let Some(holds) = answer {
             let block = graph.block(node, usize::from(!holds));
             self.open(graph, block, Vec::new(), &[], Kind::Once(node));
             return Ok(());

@@ -479,7 +479,7 @@ def f(x: Tensor, y: Tensor) -> Tuple[Tensor, Tensor]:
     return torch.cat([z, x]), torch.zeros([2 * n, x.numel()]) + w.sum()
 ";
     let example = [counted(4, 5), counted(4, 6)];
-    let program = dynamic(source, &example, &["x:0=batch:2..64", "y:0=batch:2..64"]).unwrap();
+    let program = dynamic(source, &example, &["x:0=batch:4..64", "y:0=batch:4..64"]).unwrap();
     let model = program.model();
     let ranges: Vec<String> =
         model.range_constraints.iter().map(|(name, r)| format!("{name} {r:?}")).collect();
@@ -520,11 +520,68 @@ fn sizes_must_not_become_constants() {
         let text = error.render();
         parts.iter().for_each(|part| assert!(text.contains(part), "{part}: {text}"));
     };
-    refused("    if x.size(0) == 4:\n        x = x + 1", &["E016", "not the same for all sizes", "s0"]);
-    refused("    x = x + torch.ones([4, 1])", &["must match"]);
+    let equal =
+        ["E016", "whether `n == 4`, which is not the same for all sizes", "works without `x:0=n`", "line 2"];
+    refused("    if x.size(0) == 4:\n        x = x + 1", &equal);
+    let unequal = ["E016", "whether `n == 3`", "the export works with `x:0=n:4..`"];
+    refused("    if x.size(0) == 3:\n        x = x + 1", &unequal);
+    refused(
+        "    x = x + torch.ones([4, 1])",
+        &["with other sizes, `n` = 8, the program fails", "must match"],
+    );
     refused("    x = x * len(str(x.shape))", &["E016", "`aten::str` needs a number"]);
     let error = dynamic("def f(x: Tensor) -> Tensor:\n    return x\n", &[counted(4, 5)], &["y:0=n"]).err();
     assert_eq!(error.expect("an unknown argument").code, "X0003");
+}
+
+/// A stated range is that of the program, or the error has the range that is. A bound that is not stated follows.
+#[test]
+fn stated_ranges_are_not_narrowed() {
+    let source = "
+def f(x: Tensor, y: Tensor) -> Tensor:
+    if x.size(0) > 3:
+        y = y + 1
+    if x.size(0) * 1 <= 50:
+        y = y * 2
+    return x.sum() + y
+";
+    let example = [counted(4, 5), counted(4, 6)];
+    let error = dynamic(source, &example, &["x:0=batch:1..64"]).err().unwrap();
+    assert_eq!(error.code, "E016");
+    let wanted = [
+        "the size `batch` (dimension 0 of `x`) varies from 1 to 64 by the request, and the program needs it from 4 to 50",
+        "`batch > 3`",
+        "line 3, in f\n    if x.size(0) > 3:",
+        "`batch <= 50`",
+        "line 5",
+        "The export works with `x:0=batch:4..50`",
+    ];
+    wanted.iter().for_each(|part| assert!(error.message.contains(part), "{part}: {}", error.message));
+    for works in ["x:0=batch:4..50", "x:0=batch", "x:0=batch:5.."] {
+        let exported = dynamic(source, &example[..], &[works]);
+        match works {
+            "x:0=batch:5.." => assert!(exported.is_err(), "the example is 4"),
+            _ => {
+                let exported = exported.unwrap();
+                let ranges = &exported.model().range_constraints;
+                assert_eq!((ranges["s0"].min, ranges["s0"].max), (Some(4), Some(50)), "{works}");
+            }
+        }
+    }
+}
+
+/// Sizes that must be equal have one name.
+#[test]
+fn equal_sizes_need_one_name() {
+    let source =
+        "def f(x: Tensor, y: Tensor):\n    if x.size(0) == y.size(0):\n        x = x + 1\n    return x, y\n";
+    let example = [counted(4, 5), counted(4, 6)];
+    let error = dynamic(source, &example, &["x:0=n", "y:0=m"]).err().unwrap();
+    assert!(error.message.contains("the export works with one name, `y:0=n`"), "{error}");
+    assert!(dynamic(source, &example, &["x:0=n", "y:0=n"]).is_ok());
+    let source = "def f(x: Tensor, y: Tensor):\n    return x + y[:, :1]\n";
+    let error = dynamic(source, &example, &["x:0=n", "y:0=m"]).err().unwrap();
+    assert!(error.message.contains("with other sizes, `m` = 9, `n` = 8, the program fails"), "{error}");
 }
 
 /// A buffer that the program updates is updated by calls of the exported program.
