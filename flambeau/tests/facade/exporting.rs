@@ -118,7 +118,7 @@ def f(x: Tensor, names: List[str], n: int) -> Dict[str, Tensor]:
 ";
     let names = IValue::list(Type::STR, vec![IValue::str("a"), IValue::str("bcd")]);
     let program = same(source, &[&[tensor(&[1.0, -2.0, 0.5], &[3]), names, IValue::Int(2)]]);
-    let mul_add = ["torch.ops.aten.mul.Scalar", "torch.ops.aten.add.Scalar", "torch.ops.aten.add.Scalar"];
+    let mul_add = ["torch.ops.aten.mul.Tensor", "torch.ops.aten.add.Tensor", "torch.ops.aten.add.Tensor"];
     let once: Vec<&str> = mul_add.into_iter().chain(["torch.ops.aten.slice.Tensor"]).collect();
     assert_eq!(targets(&program), [once.clone(), once].concat());
     let specs: Vec<bool> = program
@@ -172,7 +172,7 @@ fn new_contents_of_arguments_are_outputs() {
     let exported = export(WRITES, &[tensor(&[1.0, 2.0], &[2]), tensor(&[0.0], &[])]).unwrap();
     assert_eq!(
         targets(&exported),
-        ["clone.default", "select.int", "mul.Scalar", "select_scatter.default", "sum.default", "add.Tensor"]
+        ["clone.default", "select.int", "mul.Tensor", "select_scatter.default", "sum.default", "add.Tensor"]
             .map(|name| format!("torch.ops.aten.{name}"))
     );
     let specs = &exported.signature().outputs;
