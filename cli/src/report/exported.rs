@@ -65,7 +65,7 @@ impl ExportedReport {
             operators: rows,
             unread_guards: CallSpec::new(&model)
                 .map_or_else(|_| Vec::new(), |call| call.unread_guards().to_vec()),
-            problem: ExportedProgram::new(session, model.clone()).err().map(|e| e.render()),
+            problem: ExportedProgram::check(session, &model).err().map(|e| e.render()),
             model,
         })
     }
