@@ -102,7 +102,7 @@ pub(crate) fn symbols_of_metadata(graph: &GraphModel, exprs: &Exprs) -> BTreeSet
 }
 
 /// Calls `visit` for a graph and its subgraphs. The nesting is bounded by the reader.
-fn for_each_graph<'m>(graph: &'m GraphModel, visit: &mut impl FnMut(&'m GraphModel)) {
+pub(crate) fn for_each_graph<'m>(graph: &'m GraphModel, visit: &mut impl FnMut(&'m GraphModel)) {
     visit(graph);
     for input in graph.nodes.iter().flat_map(|node| &node.inputs) {
         if let Argument::Graph { graph, .. } = &input.arg {

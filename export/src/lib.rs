@@ -34,6 +34,7 @@ pub mod lower;
 pub mod model;
 pub mod print;
 pub mod read;
+mod scan;
 pub mod tree;
 pub mod verify;
 pub mod write;

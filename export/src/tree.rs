@@ -228,6 +228,21 @@ impl TreeSpec {
         Some(())
     }
 
+    /// Calls `visit` for the class of each container: `builtins.list`, or the registered name of a named tuple or dataclass.
+    pub(crate) fn for_each_class(&self, visit: &mut impl FnMut(&str)) {
+        match &self.kind {
+            Container::Leaf => {}
+            Container::Tuple => visit("builtins.tuple"),
+            Container::List => visit("builtins.list"),
+            Container::Deque => visit("collections.deque"),
+            Container::Dict { class: "dict", .. } => visit("builtins.dict"),
+            Container::Dict { class, .. } => visit(&format!("collections.{class}")),
+            Container::Named { class, .. } => visit(class),
+        }
+        // The recursion is bounded by `MAX_DEPTH`.
+        self.children.iter().for_each(|child| child.for_each_class(visit));
+    }
+
     /// Returns the number of leaves.
     #[must_use]
     pub fn leaves(&self) -> usize {

@@ -6,6 +6,7 @@
 //! | code | rule |
 //! |---|---|
 //! | `E006`, `E007`, `E012` | names are unique and defined before their use; required arguments exist |
+//! | `E011` | (full) operators are registered, and higher-order operators are among those that the lowering knows |
 //! | `E060` | every value has metadata of its kind |
 //! | `E061` | nodes call operators, higher-order operators, or functions on symbolic scalars |
 //! | `E062` | after decomposition no operator writes to its inputs |
@@ -67,8 +68,10 @@ pub fn violations(
     strictness: Strictness,
     limit: usize,
 ) -> Vec<ExportError> {
-    let mut check = Check { program, operators: Operators::new(registry), found: Vec::new(), limit };
-    check.program(strictness);
+    let operators = Operators::new(registry);
+    let mut check =
+        Check { program, operators, unknown: BTreeSet::new(), strictness, found: Vec::new(), limit };
+    check.program();
     check.found
 }
 
@@ -76,6 +79,9 @@ pub fn violations(
 struct Check<'p> {
     program: &'p ProgramModel,
     operators: Operators<'p, 'p>,
+    /// Targets of operators that are not known; each is reported once, at its first node.
+    unknown: BTreeSet<&'p str>,
+    strictness: Strictness,
     found: Vec<ExportError>,
     limit: usize,
 }
@@ -100,7 +106,7 @@ impl<'p> Check<'p> {
         self.report(ExportError::new(code, message).in_field(field));
     }
 
-    fn program(&mut self, strictness: Strictness) {
+    fn program(&mut self) {
         let program = self.program;
         let module = &program.module;
         let functional = self.verifiers();
@@ -111,7 +117,7 @@ impl<'p> Check<'p> {
         self.graph(&module.graph, functional, "graph_module.graph");
         self.inputs(&module.graph, &module.signature);
         self.outputs(&module.graph, &module.signature);
-        if strictness == Strictness::Full {
+        if self.strictness == Strictness::Full {
             self.unused_constants(&module.graph, &module.signature);
         }
         self.module_calls();

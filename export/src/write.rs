@@ -1,10 +1,13 @@
 //! Writer of `.pt2` files, in the layout and schema of a version of PyTorch.
 //!
-//! The JSON text is the one that PyTorch writes ([`json`]); the newest version is the default. Storages are written once,
+//! The JSON text is the one that PyTorch writes ([`json`]), after nodes that the version states otherwise are replaced
+//! ([`adapt`]); the newest version is the default. Storages are written once,
 //! whatever number of tensors share them. The bytes depend on the program and the version only. The example inputs of a
 //! file are not read, so a written file has none.
 
+mod adapt;
 mod json;
+mod supported;
 
 use std::io::Write;
 use std::path::Path;
@@ -74,26 +77,38 @@ impl FileVersion {
         }
     }
 
+    /// Returns the name, such as `2.6`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileVersion::Torch26 => "2.6",
+            FileVersion::Torch28 => "2.8",
+            FileVersion::Torch29 => "2.9",
+            FileVersion::Torch215 => "2.15",
+        }
+    }
+
     /// Returns the version called `2.6`, `2.8`, `2.9` or `2.15`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<FileVersion> {
-        let names = ["2.6", "2.8", "2.9", "2.15"];
-        names.iter().position(|own| *own == name).map(|i| FileVersion::ALL[i])
+        FileVersion::ALL.into_iter().find(|version| version.name() == name)
     }
 }
 
 /// Returns the JSON text of a program in the schema of a version.
 ///
 /// # Errors
-/// `E015` for parts that the version cannot contain; `E006` and `E007` for names that are not defined once.
+/// `E015` for parts that the version cannot contain, or that it cannot read or run; `E006` and `E007` for names that are not defined once.
 pub fn program_text(
     program: &ProgramModel,
     version: FileVersion,
     registry: &Registry,
 ) -> Result<String, ExportError> {
+    supported::check(program, version)?;
+    let program = adapt::adapted(program, version, registry)?;
     let named =
-        if version == FileVersion::Torch215 { node_names(program, registry)? } else { HashMap::default() };
-    json::program(program, version.minor(), &|node| named.get(&address(&node.metadata)).cloned())
+        if version == FileVersion::Torch215 { node_names(&program, registry)? } else { HashMap::default() };
+    json::program(&program, version.minor(), &|node| named.get(&address(&node.metadata)).cloned())
 }
 
 /// Writes a program.

@@ -1,6 +1,6 @@
-//! Reads, changes and writes an exported program: a function is exported to a file, the program of the file is changed (`relu`
-//! becomes `silu`, and a node is added), verified, printed, called, decomposed to operators of core ATen, and written for
-//! PyTorch 2.9.
+//! Reads, changes and writes an exported program: a function that also writes to its argument is exported to a file, the program
+//! of the file is changed (`relu` becomes `silu`, and a node is added), verified, printed, called, decomposed to operators of core
+//! ATen, and written for PyTorch 2.9.
 //!
 //! Run: `cargo run --release -p flambeau --example exported`
 
@@ -10,7 +10,9 @@ use flambeau::{DecompositionTable, ExportOptions, ExportedProgram, IValue, Sessi
 
 const SOURCE: &str = "
 def f(x: Tensor) -> Tensor:
-    return torch.relu(x) + 1
+    y = torch.relu(x) + 1
+    x.mul_(2)
+    return y
 ";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,10 +41,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
 
-    // Add a node: its result has a new name, and the metadata of its operand. It becomes the output of the graph, and of the
-    // signature, which relates outputs to results of a call.
-    let Some(Argument::Tensor(sum)) = model.module.graph.outputs.first().cloned() else {
-        return Err("the program returns a tensor".into());
+    // Add a node: its result has a new name, and the metadata of its operand. It becomes the first result of a call. The outputs of
+    // a graph begin with the new contents of buffers and arguments, here with that of `x`, so the signature tells which output
+    // is a result.
+    let outputs = &mut model.module.signature.outputs;
+    let at = outputs.iter().position(|output| matches!(output, OutputSpec::UserOutput { .. }));
+    let at = at.ok_or("the program has a result")?;
+    let Argument::Tensor(sum) = model.module.graph.outputs[at].clone() else {
+        return Err("the result is a tensor".into());
     };
     let mut builder = GraphBuilder::of(model.module.graph);
     let name = builder.node_name("square");
@@ -52,8 +58,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let result = Argument::Tensor(name.clone());
     let target = "torch.ops.aten.square.default";
     builder.node(Some(name), target, vec![operand], vec![result.clone()], NodeMetadata::default());
-    builder.graph.outputs = vec![result.clone()];
-    model.module.signature.outputs = vec![OutputSpec::UserOutput { arg: result }];
+    builder.graph.outputs[at] = result.clone();
+    outputs[at] = OutputSpec::UserOutput { arg: result };
     model.module.graph = builder.graph;
 
     // Verify and lower: an error names the node and the broken rule.

@@ -94,30 +94,27 @@ impl ExportedProgram {
     /// # Errors
     /// As [`Session::load_exported`].
     pub fn new(session: &Session, model: ProgramModel) -> Result<ExportedProgram, Error> {
-        verify(&model, session.registry())?;
-        let spec = CallSpec::new(&model)?;
-        let Lowered { graph, inputs, outputs, metadata } = lower(&model, session.registry())?;
-        let inputs = inputs.into_iter().map(|source| match source {
-            InputSource::User(leaf) => Ok(Input::Leaf(leaf)),
-            InputSource::Parameter(name) | InputSource::Buffer(name) | InputSource::Constant(name) => {
-                let tensor = state(&model, &name)?.clone();
-                Ok(Input::State(name, tensor))
-            }
-        });
-        let inputs = inputs.collect::<Result<_, ExportError>>()?;
-        let outputs = outputs.into_iter().map(|target| match target {
-            OutputTarget::User => Ok(Output::Result),
-            OutputTarget::Input(leaf) => Ok(Output::Leaf(leaf)),
-            OutputTarget::ParameterGradient(_) | OutputTarget::InputGradient(_) => Ok(Output::Gradient),
-            OutputTarget::State(name) => {
-                let tensor = state(&model, &name)?.clone();
-                Ok(Output::State(name, tensor))
-            }
-        });
-        let outputs = outputs.collect::<Result<_, ExportError>>()?;
+        let (spec, Lowered { graph, inputs, outputs, metadata }) = checked(session, &model)?;
+        let inputs = inputs.into_iter().map(|source| input(&model, source)).collect::<Result<_, _>>()?;
+        let outputs = outputs.into_iter().map(|target| output(&model, target)).collect::<Result<_, _>>()?;
         let entry = Program::of_graph(session, Arc::new(graph)).entry("forward")?;
         let parts = Arc::new(ExportedState { model, spec, metadata, inputs, outputs });
         Ok(ExportedProgram { parts, entry })
+    }
+
+    /// Checks that [`ExportedProgram::new`] makes a program of a model, which stays with the caller.
+    ///
+    /// # Errors
+    /// As [`ExportedProgram::new`].
+    pub fn check(session: &Session, model: &ProgramModel) -> Result<(), Error> {
+        let (_, lowered) = checked(session, model)?;
+        for source in lowered.inputs {
+            input(model, source)?;
+        }
+        for target in lowered.outputs {
+            output(model, target)?;
+        }
+        Ok(())
     }
 
     /// Returns model, interface, and the meaning of the graph's inputs and outputs.
@@ -264,6 +261,36 @@ impl ExportedProgram {
             .unflatten(results)
             .ok_or_else(|| internal("the graph has fewer results than its signature"))
     }
+}
+
+/// Verifies a model, and returns the interface of its call and its graph.
+fn checked(session: &Session, model: &ProgramModel) -> Result<(CallSpec, Lowered), Error> {
+    verify(model, session.registry())?;
+    Ok((CallSpec::new(model)?, lower(model, session.registry())?))
+}
+
+/// Returns what an input of the graph is in a call.
+fn input(model: &ProgramModel, source: InputSource) -> Result<Input, ExportError> {
+    Ok(match source {
+        InputSource::User(leaf) => Input::Leaf(leaf),
+        InputSource::Parameter(name) | InputSource::Buffer(name) | InputSource::Constant(name) => {
+            let tensor = state(model, &name)?.clone();
+            Input::State(name, tensor)
+        }
+    })
+}
+
+/// Returns what becomes of an output of the graph in a call.
+fn output(model: &ProgramModel, target: OutputTarget) -> Result<Output, ExportError> {
+    Ok(match target {
+        OutputTarget::User => Output::Result,
+        OutputTarget::Input(leaf) => Output::Leaf(leaf),
+        OutputTarget::ParameterGradient(_) | OutputTarget::InputGradient(_) => Output::Gradient,
+        OutputTarget::State(name) => {
+            let tensor = state(model, &name)?.clone();
+            Output::State(name, tensor)
+        }
+    })
 }
 
 /// Returns a parameter, buffer or constant tensor.

@@ -70,6 +70,8 @@ const ROLES: &[(LoweringRole, &str)] = &[
     (LoweringRole::Stack, "aten::stack"),
     (LoweringRole::Append, "aten::append.t"),
     (LoweringRole::Reverse, "aten::reverse.t"),
+    (LoweringRole::MoveDim, "aten::movedim.int"),
+    (LoweringRole::Flip, "aten::flip"),
     (LoweringRole::ToBool, "aten::Bool.Tensor"),
     (LoweringRole::Clone, "aten::clone"),
     (LoweringRole::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),

@@ -47,7 +47,8 @@ pub(crate) fn steps(steps: &mut Steps, args: &[String]) {
 }
 
 /// The examples of README that end quickly. Each has to succeed and to print.
-const EXAMPLES: [&str; 5] = ["embed", "own_pass", "own_rule", "gradients", "fuzz_my_pass"];
+const EXAMPLES: [&str; 7] =
+    ["embed", "own_pass", "own_rule", "gradients", "exported", "train_exported", "fuzz_my_pass"];
 
 /// Runs the examples, which `cargo test` has built.
 fn examples() -> anyhow::Result<String> {

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use flambeau::exec::Kernel;
 use flambeau::export::model::ProgramModel;
 use flambeau::export::{
-    OperatorUse, Port, ReadOptions, file_layout, node_count, operators, ports, print, read_file,
+    CallSpec, OperatorUse, Port, ReadOptions, file_layout, node_count, operators, ports, print, read_file,
 };
 use flambeau::{Error, ExportedProgram, Session};
 use serde_json::{Value, json};
@@ -31,6 +31,8 @@ pub(crate) struct ExportedReport {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     operators: Vec<Row>,
+    /// Guards of the file that calls do not check.
+    unread_guards: Vec<String>,
     /// The error that prevents the program from being run.
     problem: Option<String>,
 }
@@ -61,7 +63,9 @@ impl ExportedReport {
             inputs,
             outputs,
             operators: rows,
-            problem: ExportedProgram::new(session, model.clone()).err().map(|e| e.render()),
+            unread_guards: CallSpec::new(&model)
+                .map_or_else(|_| Vec::new(), |call| call.unread_guards().to_vec()),
+            problem: ExportedProgram::check(session, &model).err().map(|e| e.render()),
             model,
         })
     }
@@ -84,6 +88,7 @@ impl ExportedReport {
             "inputs": self.inputs.iter().map(port).collect::<Vec<_>>(),
             "outputs": self.outputs.iter().map(port).collect::<Vec<_>>(),
             "range_constraints": ranges, "guards": self.model.guards_code,
+            "unread_guards": self.unread_guards,
             "operators": self.operators.iter().map(operator).collect::<Vec<_>>(),
             "problem": self.problem,
             "unknown_fields": unknown
@@ -138,6 +143,9 @@ impl ExportedReport {
         for (name, range) in print::ranges(&self.model) {
             let (low, high) = print::bounds(range);
             writeln!(out, "range of {name}: {low} to {high}")?;
+        }
+        for guard in self.unread_guards.iter().take(shown) {
+            writeln!(out, "guard that calls do not check: {guard}")?;
         }
         for (name, bytes) in &self.model.extra_files {
             writeln!(out, "extra file {name}: {}", counted(bytes.len(), "byte"))?;

@@ -72,6 +72,38 @@ fn verify_lists_the_broken_rules() {
     refused(&["verify", &broken], &["A0001"]);
 }
 
+/// Operators that are not registered break a rule of the IR; guards in another form than those of sizes are not checked.
+#[test]
+fn unknown_operators_and_guards_are_reported() {
+    let session = flambeau::Session::standard().expect("a session");
+    let program = session.load_exported(data("export/tests/data/layers.pt2")).expect("a program");
+    let mut model = program.model().clone();
+    model.guards_code = vec!["len(L['x'].shape) == 2".to_owned()];
+    let guarded = folder("exported").join("guarded.pt2").to_string_lossy().into_owned();
+    let write = |model: &_, path: &str| {
+        let version = flambeau::export::FileVersion::Torch29;
+        flambeau::export::write_file(model, version, session.registry(), path.as_ref()).expect("a file");
+    };
+    write(&model, &guarded);
+    let line = "guard that calls do not check: len(L['x'].shape) == 2\n";
+    assert!(accepted(&["info", &guarded]).contains(line));
+    let json: serde_json::Value =
+        serde_json::from_str(&accepted(&["info", &guarded, "--json"])).expect("JSON");
+    assert_eq!(json["unread_guards"], serde_json::json!(["len(L['x'].shape) == 2"]));
+    let node = model.module.graph.nodes.last_mut().expect("a node");
+    node.target = "torch.ops.mine.custom.default".to_owned();
+    let unknown = folder("exported").join("unknown.pt2").to_string_lossy().into_owned();
+    write(&model, &unknown);
+    refused(
+        &["verify", &unknown],
+        &[
+            "E011",
+            "the operator `torch.ops.mine.custom.default` is not registered",
+            "field `graph_module.graph.nodes[",
+        ],
+    );
+}
+
 #[test]
 fn an_exported_program_is_converted() {
     let program = data("export/tests/data/layers.pt2");

@@ -227,7 +227,7 @@ impl<'c, 'a> RawTensors<'c, 'a> {
         let storage = self.storages.whole(&row.path_name)?;
         if !storage.nbytes().is_multiple_of(dtype.size()) {
             let message = format!(
-                "the record {} has {} bytes, which is no number of elements of {}",
+                "the record {} has {} bytes, which is not a whole number of elements of {}",
                 quoted(&row.path_name),
                 storage.nbytes(),
                 dtype.name()

@@ -359,7 +359,7 @@ impl<'m, 'r> Builder<'m, 'r> {
                 FxArg::Dict(out)
             }
             Argument::Graph { .. } => {
-                let message = "a subgraph is no argument of a node";
+                let message = "a subgraph is not an argument of a node";
                 return Err(ExportError::new(ExportCode::Argument, message));
             }
         })

@@ -185,7 +185,9 @@ pub fn constant(arg: &Argument, ty: Type) -> Res<(IValue, Type)> {
         Argument::Layout(layout) => (IValue::Int(layout_number(*layout)?), Type::INT),
         Argument::Device(own) => (device_value(own)?, Type::DEVICE),
         Argument::Graph { .. } => return Err(unfit("an operator cannot have a subgraph as an argument")),
-        Argument::Operator(name) => return Err(unfit(format!("the operator {} is no value", quoted(name)))),
+        Argument::Operator(name) => {
+            return Err(unfit(format!("the operator {} is not a value", quoted(name))));
+        }
         Argument::CustomObj { name, .. } => {
             let message = format!("the custom object {} is not supported", quoted(name));
             return Err(ExportError::new(ExportCode::Operator, message));
@@ -196,7 +198,7 @@ pub fn constant(arg: &Argument, ty: Type) -> Res<(IValue, Type)> {
                 "a dictionary as an argument is not supported",
             ));
         }
-        _ => return Err(unfit("the argument is no constant")),
+        _ => return Err(unfit("the argument is not a constant")),
     })
 }
 

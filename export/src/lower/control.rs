@@ -17,12 +17,31 @@ use flambeau_tensor as tensor;
 use super::{Lowering, Res};
 use crate::error::quoted;
 use crate::fx::Target;
-use crate::model::{Argument, GraphModel, NodeModel, Sym};
+use crate::model::{Argument, GraphModel, NodeModel};
+use crate::scan::{self, Order};
 use crate::{ExportCode, ExportError};
 
 /// Wrappers whose first subgraph runs on the operands that follow it. They have no meaning for a run.
 const TRANSPARENT: &[&str] =
     &["invoke_subgraph", "strict_mode", "wrap", "tag_activation_checkpoint", "wrap_activation_checkpoint"];
+
+/// Higher-order operators that become control flow or other nodes.
+const LOWERED: &[&str] = &[
+    "cond",
+    "while_loop",
+    "map_impl",
+    "map",
+    scan::NAME,
+    "associative_scan",
+    "wrap_with_set_grad_enabled",
+    "wrap_with_autocast",
+    "auto_functionalized",
+];
+
+/// Whether the lowering knows a higher-order operator.
+pub(crate) fn is_lowered(name: &str) -> bool {
+    LOWERED.contains(&name) || TRANSPARENT.contains(&name)
+}
 
 /// The parts of a loop over slices.
 struct Slices<'m> {
@@ -34,15 +53,6 @@ struct Slices<'m> {
     /// Values that are the same for every slice.
     captured: Vec<ValueId>,
     order: Order,
-}
-
-/// The order in which a loop takes slices.
-#[derive(Clone, Copy, Default)]
-struct Order {
-    /// The dimension of which an index gives a slice.
-    dim: i64,
-    /// Whether the loop takes the slices from the last to the first. Results are stacked by the indices of the slices either way.
-    is_reversed: bool,
 }
 
 impl<'m> Lowering<'m> {
@@ -76,7 +86,7 @@ impl<'m> Lowering<'m> {
                 let order = Order::default();
                 self.slices(Slices { body, carried: Vec::new(), sliced, captured, order })
             }
-            ("scan", [Argument::Graph { graph: body, .. }, init, sliced, rest @ ..]) => {
+            (scan::NAME, [Argument::Graph { graph: body, .. }, init, sliced, rest @ ..]) => {
                 let (carried, sliced) = (self.operands(init)?, self.operands(sliced)?);
                 let (order, rest) = scan_order(rest)?;
                 let captured = self.operand_lists(rest)?;
@@ -355,7 +365,9 @@ impl<'m> Lowering<'m> {
             }
             (_, Argument::None, Argument::Bool(true)) => Some(tensor::DType::BF16.scalar_type()),
             _ => {
-                return Err(unfit("the arguments of a region of automatic mixed precision are no constants"));
+                return Err(unfit(
+                    "the arguments of a region of automatic mixed precision are not constants",
+                ));
             }
         };
         let outer = std::mem::replace(&mut self.autocast, region);
@@ -417,22 +429,11 @@ impl<'m> Lowering<'m> {
     }
 }
 
-/// Returns the order of a scan and the captured lists among its last arguments. PyTorch 2.6 states dimension and direction there;
-/// later versions turn the tensors outside of the scan.
+/// Returns the order of a scan and the captured lists among its last arguments.
 fn scan_order<'a, 'm>(rest: &'a [&'m Argument]) -> Res<(Order, &'a [&'m Argument])> {
-    let (mut order, mut rest) = (Order::default(), rest);
-    while let [first, after @ ..] = rest {
-        match first {
-            Argument::Bool(is_reversed) => order.is_reversed = *is_reversed,
-            Argument::Int(dim) | Argument::SymInt(Sym::Value(dim)) => order.dim = *dim,
-            Argument::SymInt(_) | Argument::SymBool(_) => {
-                return Err(unsupported("a scan along a dimension that is not a constant".to_owned()));
-            }
-            _ => break,
-        }
-        rest = after;
-    }
-    Ok((order, rest))
+    let (order, count) = scan::order_of(rest.iter().copied())
+        .map_err(|name| unsupported(format!("a scan along a dimension that is not a constant, {name},")))?;
+    Ok((order, &rest[count..]))
 }
 
 #[cold]

@@ -21,6 +21,8 @@ mod metadata;
 mod node;
 mod signature;
 
+pub(crate) use control::is_lowered;
+
 pub use arguments::constant;
 pub use metadata::{Metadata, NodeOrigin, ValueMeta};
 pub use signature::{InputSource, OutputTarget};

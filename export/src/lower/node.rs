@@ -141,7 +141,7 @@ impl<'m> Lowering<'m> {
             let own = number.default_dtype();
             let dtype = stated.filter(|dtype| dtype.category() >= own.category()).unwrap_or(own);
             let tensor = Tensor::from_scalars(&[number], &[], dtype);
-            let tensor = tensor.map_err(|e| unfit(format!("a number is no tensor: {e}")))?;
+            let tensor = tensor.map_err(|e| unfit(format!("a number is not a tensor: {e}")))?;
             tensors.push((index, self.constant(IValue::Tensor(tensor), Type::TENSOR)));
         }
         Ok(tensors)
@@ -289,7 +289,7 @@ impl<'m> Lowering<'m> {
         list: ValueId,
     ) -> Res<()> {
         let names: Vec<Option<&'m str>> = names.collect();
-        let elem = self.graph.ty(list).list_elem().ok_or_else(|| unfit("the result is no list"))?;
+        let elem = self.graph.ty(list).list_elem().ok_or_else(|| unfit("the result is not a list"))?;
         let types = vec![elem; names.len()];
         let node = self.edit().node(Prim::ListUnpack, &[list], &types);
         for (i, name) in names.into_iter().enumerate() {

@@ -165,7 +165,7 @@ impl<'m> Lowering<'m> {
         });
         let found = leaves.into_iter().position(|leaf| leaf == Some(name));
         found.ok_or_else(|| {
-            let message = format!("an output mutates {}, which is no input", quoted(name));
+            let message = format!("an output mutates {}, which is not an input", quoted(name));
             ExportError::new(ExportCode::UndefinedName, message)
         })
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::Check;
+use super::{Check, Strictness};
 use crate::error::quoted;
 use crate::fx::{Target, shown_name};
+use crate::lower::is_lowered;
 use crate::model::{Argument, GraphModel, InputSpec, NodeModel, Signature};
 use crate::{ExportCode, ExportError};
 
@@ -95,9 +96,15 @@ impl<'p> Check<'p> {
     fn callee(&mut self, node: &'p NodeModel, functional: bool, field: &str, n: usize) {
         let target = node.target.as_str();
         match Target::parse(target) {
-            Target::HigherOrder(_) => {}
+            Target::HigherOrder(name) => {
+                if !is_lowered(name) {
+                    self.unknown(node, (field, n), "the higher-order operator");
+                }
+            }
             Target::Operator { .. } => {
-                let Some(id) = self.operators.find(target) else { return };
+                let Some(id) = self.operators.find(target) else {
+                    return self.unknown(node, (field, n), "the operator");
+                };
                 if functional && self.operators.registry().schema(id).is_mutable() {
                     let message = format!("the operator {} writes to its inputs", quoted(target));
                     self.at_target(ExportCode::NotFunctional, node, (field, n), message);
@@ -115,6 +122,14 @@ impl<'p> Check<'p> {
                     self.at_target(ExportCode::NotOperator, node, (field, n), message);
                 }
             }
+        }
+    }
+
+    /// Reports an operator that is not known, at its first node. A program is loaded without it and then not lowered.
+    fn unknown(&mut self, node: &'p NodeModel, at: (&str, usize), what: &str) {
+        if self.strictness == Strictness::Full && self.unknown.insert(&node.target) {
+            let message = format!("{what} {} is not registered", quoted(&node.target));
+            self.at_target(ExportCode::Operator, node, at, message);
         }
     }
 

@@ -29,7 +29,7 @@ const PROGRAM: &str = r#"{
           {"name": "self", "arg": {"as_tensor": {"name": "add_1"}}}, {"name": "other", "arg": {"as_tensor": {"name": "c_k"}}}]},
         {"target": "torch.ops.test.size.default", "outputs": [{"as_sym_int": {"as_name": "size"}}], "metadata": {}, "inputs": [
           {"name": "self", "arg": {"as_tensor": {"name": "b_t"}}}]},
-        {"target": "torch.ops.higher_order.run", "outputs": [{"as_tensor": {"name": "out"}}], "metadata": {}, "inputs": [
+        {"target": "torch.ops.higher_order.wrap", "outputs": [{"as_tensor": {"name": "out"}}], "metadata": {}, "inputs": [
           {"name": "", "arg": {"as_graph": {"name": "body", "graph": {
             "inputs": [{"as_tensor": {"name": "y"}}], "outputs": [{"as_tensor": {"name": "z"}}],
             "nodes": [{"target": "torch.ops.test.add.Tensor", "outputs": [{"as_tensor": {"name": "z"}}], "metadata": {}, "inputs": [
@@ -136,6 +136,21 @@ fn names_are_unique_and_defined_before_their_use() {
     assert_eq!(codes(|p| body(p).nodes[0].inputs[0].arg = Argument::Tensor("x".into())), ["E007"]);
 }
 
+/// An operator that is not registered is a violation, once per operator; a program is loaded without it.
+#[test]
+fn operators_are_registered() {
+    assert_eq!(codes(|p| node(p, 0).target = "torch.ops.test.nope.default".into()), ["E011"]);
+    assert_eq!(codes(|p| node(p, 4).target = "torch.ops.higher_order.nope".into()), ["E011"]);
+    assert_eq!(codes(|p| body(p).nodes[0].target = "torch.ops.test.add.Nope".into()), ["E011"]);
+    let mut program = valid();
+    node(&mut program, 0).target = "torch.ops.test.nope.default".into();
+    node(&mut program, 1).target = "torch.ops.test.nope.default".into();
+    let found = violations(&program, &registry(), Strictness::Full, 9);
+    let [only] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((only.node(), only.field()), (Some("add"), "graph_module.graph.nodes[0].target"));
+    assert_eq!(verify(&program, &registry()), Ok(()));
+}
+
 #[test]
 fn every_value_has_metadata() {
     assert_eq!(codes(|p| drop(p.module.graph.tensor_values.shift_remove("add"))), ["E060"]);
@@ -154,9 +169,7 @@ fn nodes_call_operators_and_decomposed_programs_only_functional_ones() {
     for target in ["os.system", "builtins.eval", "torch.load", "_operator.setitem", "torch.ops.test", ""] {
         assert_eq!(codes(|p| node(p, 0).target = target.into()), ["E061"], "{target}");
     }
-    for target in
-        ["torch.sym_max", "torch._sym_sqrt", "math.trunc", "_operator.add", "torch.ops.other.op.default"]
-    {
+    for target in ["torch.sym_max", "torch._sym_sqrt", "math.trunc", "_operator.add"] {
         assert_eq!(codes(|p| node(p, 0).target = target.into()), [""; 0], "{target}");
     }
     let in_place = |p: &mut ProgramModel| node(p, 0).target = "torch.ops.test.add_.Tensor".into();

@@ -5,15 +5,13 @@
 //! know. Files of 8.2 omit members that are `None`; later files write `null`.
 
 use std::fmt::Write as _;
-use std::sync::LazyLock;
 
 use crate::codes::SchemaEnum;
 use crate::error::quoted;
 use crate::expr::{ExprId, python_float};
 use crate::model::{
-    Argument, ArgumentKind, CustomObj, Device, GraphModel, InputSpec, Map, ModuleCall, NamedArgument,
-    NodeMetadata, NodeModel, OutputSpec, ProgramModel, ScalarType, Sym, SymBool, SymFloat, SymInt,
-    TensorMeta,
+    Argument, ArgumentKind, CustomObj, Device, GraphModel, InputSpec, Map, ModuleCall, NodeMetadata,
+    NodeModel, OutputSpec, ProgramModel, ScalarType, Sym, SymBool, SymFloat, SymInt, TensorMeta,
 };
 use crate::{ExportCode, ExportError};
 
@@ -28,17 +26,6 @@ mod since {
     /// Names of nodes, nested lists, dictionaries.
     pub(super) const NAMES: i64 = 20;
 }
-
-const SCAN: &str = "torch.ops.higher_order.scan";
-
-/// Dimension and direction of a scan over the first dimension.
-static SCAN_ORDER: LazyLock<[NamedArgument; 2]> = LazyLock::new(|| {
-    [Argument::Int(0), Argument::Bool(false)].map(|arg| NamedArgument {
-        name: String::new(),
-        arg,
-        kind: None,
-    })
-});
 
 /// Returns the JSON text of a program in the schema 8.`minor`. `names` are the names of the FX nodes by the address of
 /// their node, which files since 8.20 contain.
@@ -314,8 +301,7 @@ impl<'m> Writer<'m> {
         self.key(&mut members, "target");
         self.text(&node.target)?;
         self.key(&mut members, "inputs");
-        let inputs = self.operands(node)?;
-        self.list(inputs, |w, input| {
+        self.list(&node.inputs, |w, input| {
             let mut members = w.open();
             w.key(&mut members, "name");
             w.text(&input.name)?;
@@ -353,34 +339,6 @@ impl<'m> Writer<'m> {
         }
         self.close();
         Ok(())
-    }
-
-    /// Returns the arguments of a node as the version states them. PyTorch 2.6 states dimension and direction of a scan before the
-    /// captured values; later versions turn the tensors outside of the scan, so another order than the default stays as it is: PyTorch
-    /// refuses to call such a scan.
-    fn operands(&self, node: &'m NodeModel) -> Result<Vec<&'m NamedArgument>, ExportError> {
-        let mut all: Vec<&'m NamedArgument> = node.inputs.iter().collect();
-        if node.target != SCAN {
-            return Ok(all);
-        }
-        let is_order = |input: &&NamedArgument| {
-            matches!(
-                input.arg,
-                Argument::Int(_) | Argument::SymInt(_) | Argument::Bool(_) | Argument::SymBool(_)
-            )
-        };
-        // The body, the initial values and the slices come first.
-        let at = all.len().min(3);
-        let stated = all[at..].iter().take_while(|input| is_order(input)).count();
-        let is_default = |input: &&NamedArgument| {
-            matches!(input.arg, Argument::Int(0) | Argument::SymInt(Sym::Value(0)) | Argument::Bool(false))
-        };
-        match (self.minor < since::KINDS, stated) {
-            (true, 0) => drop(all.splice(at..at, SCAN_ORDER.iter())),
-            (false, 1..) if all[at..at + stated].iter().all(is_default) => drop(all.drain(at..at + stated)),
-            _ => {}
-        }
-        Ok(all)
     }
 
     /// Writes the only output of a node that returns a tuple. A tuple of one tensor is the tensor, where a flag says that it

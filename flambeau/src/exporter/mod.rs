@@ -26,6 +26,7 @@ mod aliases;
 mod arguments;
 mod branch;
 mod classes;
+mod constraints;
 mod decompose;
 mod functional;
 mod joined;
@@ -47,6 +48,7 @@ use crate::error::Error;
 use crate::exported::ExportedProgram;
 use crate::module::{Module, copy_tensor};
 use crate::program::Entry;
+use constraints::{check_stated, second_sizes};
 use flambeau_exec::{ExecError, KernelError};
 use flambeau_export::model::{
     Argument, InputSpec, Map, ModuleCall, ModuleCallSignature, OutputSpec, ProgramModel, SchemaVersion,
@@ -189,7 +191,19 @@ fn export(
     let kwargs = kwargs.iter().map(|(name, value)| Ok((*name, resized(name, value)?)));
     let kwargs = kwargs.collect::<Result<Vec<_>, Error>>()?;
     let state = first.module.map(State::new).transpose()?;
-    let second = record(entry, state, &args, &kwargs, options, table.as_ref())?;
+    let second = record(entry, state, &args, &kwargs, options, table.as_ref()).map_err(|e| {
+        let sizes = others.iter().collect::<Vec<_>>();
+        if sizes.is_empty() {
+            return e;
+        }
+        let message = format!(
+            "with other sizes, {}, the program fails: {}; sizes that must be equal need one name, and a size that must be a certain \
+             number cannot vary",
+            second_sizes(sizes.into_iter()),
+            e.message
+        );
+        Error { message, ..e }
+    })?;
     if let Some(path) = second.changed.first() {
         let message =
             format!("the program changes the attribute `{path}`, which is not a buffer, in each call");
@@ -260,6 +274,7 @@ fn record(
     let (out_spec, outputs) = tracer.outputs(&results)?;
     let changed = tracer.write_attributes().map_err(Stop::unlocated)?;
     let mut recorder = tracer.into_recorder();
+    check_stated(&recorder.narrowings, &options.dynamic, &recorder.sizes).map_err(Stop::unlocated)?;
     let mutations = recorder.mutations(&user, &interface.leaves).map_err(Stop::unlocated)?;
     let outputs = outputs.into_iter().map(|arg| OutputSpec::UserOutput { arg });
     let specs = mutations.into_iter().chain(outputs).collect();

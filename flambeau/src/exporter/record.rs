@@ -10,12 +10,13 @@
 //! another storage is the same in every call, so it is a constant.
 
 use super::aliases::Aliases;
+use super::constraints::Narrowing;
 use super::scope::{Marks, Scope};
 use super::sizes::{Sizes, SymbolicCall};
 use super::state::State;
 use super::symbolic::Symbolic;
 use super::{DynamicSize, Res, copied, refused};
-use flambeau_analysis::shape::{Dim, Range};
+use flambeau_analysis::shape::Dim;
 use flambeau_export::ExportError;
 use flambeau_export::expr::Exprs;
 use flambeau_export::model::{
@@ -66,7 +67,9 @@ pub(super) struct Recorder {
     /// Ranges of symbolic floats.
     pub(super) ranges: Map<RangeConstraint>,
     /// The sizes that the caller lets vary.
-    dynamic: Vec<DynamicSize>,
+    pub(super) dynamic: Vec<DynamicSize>,
+    /// Branches that restrict sizes beyond the bounds that the caller states.
+    pub(super) narrowings: Vec<Narrowing>,
     /// Symbolic elements of lists and tuples, by identity.
     pub(super) symbols: Table<Vec<Option<Symbolic>>>,
     /// Paths of the modules that were called, in order, each once.
@@ -107,6 +110,7 @@ impl Recorder {
             is_functional: false,
             constants: Vec::new(),
             marks: Marks::default(),
+            narrowings: Vec::new(),
             exprs: Exprs::new(),
             sizes: Sizes::default(),
             aliases: Aliases::default(),
@@ -155,8 +159,7 @@ impl Recorder {
             let Some(&size) = tensor.sizes().get(own.dim) else {
                 return Err(refused(format!("`{path}` has no dimension {}", own.dim)));
             };
-            let range = Range { min: own.min.unwrap_or(0), max: own.max.unwrap_or(i64::MAX) };
-            dims[own.dim] = self.sizes.create_dynamic_dim(&own.name, range, size, &mut self.exprs)?;
+            dims[own.dim] = self.sizes.create_dynamic_dim(own, size, &mut self.exprs)?;
         }
         self.sizes.set(tensor, dims, &[]);
         Ok(())

@@ -26,6 +26,14 @@ pub(super) struct AlternateSizes {
 }
 
 impl AlternateSizes {
+    /// Returns the sizes by name, in the order of the names.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
+        let mut sizes: Vec<(&str, i64)> =
+            self.sizes.iter().map(|(name, &size)| (name.as_str(), size)).collect();
+        sizes.sort_unstable();
+        sizes.into_iter()
+    }
+
     /// Returns the argument with other sizes: its elements are those of the first example, repeated or cut off.
     pub(super) fn resized(
         &mut self,

@@ -8,7 +8,7 @@
 //! As in PyTorch, the analysis assumes that symbolic sizes are at least 2, whatever their bounds are: a size of 1 would be
 //! broadcast.
 
-use super::{Res, refused};
+use super::{DynamicSize, Res, refused};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::shape::{
     Dim, Expr, Fact, OperandFact, Range, ResultShapes, ShapeCx, Strides, Symbols, TensorFact, infer,
@@ -59,6 +59,8 @@ struct SymbolInfo {
     hint: i64,
     /// The values that the caller and branches admit.
     range: Range,
+    /// The bounds that the caller states.
+    stated: (Option<i64>, Option<i64>),
     /// Whether the sizes of arguments determine it.
     is_backed: bool,
 }
@@ -95,21 +97,18 @@ pub(super) struct SymbolicCall<'c> {
 pub(super) enum GuardResult {
     /// It holds, or does not, for all values of the symbols.
     Static(bool),
-    /// It depends on the values, and one symbol has been restricted to those with the example's answer.
-    Specialized(bool),
+    /// It depends on the values, and one symbol has been restricted to those with the example's answer. The name is that of a
+    /// size that the caller states a wider range for.
+    Specialized(bool, Option<String>),
     /// It depends on the values of the symbols.
     SizeDependent,
 }
 
 impl Sizes {
     /// Returns the symbol for a size that the caller lets vary: one symbol per name.
-    pub(super) fn create_dynamic_dim(
-        &mut self,
-        name: &str,
-        range: Range,
-        hint: i64,
-        exprs: &mut Exprs,
-    ) -> Res<Dim> {
+    pub(super) fn create_dynamic_dim(&mut self, own: &DynamicSize, hint: i64, exprs: &mut Exprs) -> Res<Dim> {
+        let (name, stated) = (&own.name, (own.min, own.max));
+        let range = Range { min: own.min.unwrap_or(0), max: own.max.unwrap_or(i64::MAX) };
         if !range.contains(hint) {
             return Err(refused(format!(
                 "the size `{name}` is {hint} in the example, which is not in its range"
@@ -117,7 +116,7 @@ impl Sizes {
         }
         if let Some(&symbol) = self.named.get(name) {
             let base = &self.infos[&symbol];
-            if base.hint != hint || base.range != range {
+            if base.hint != hint || base.range != range || base.stated != stated {
                 return Err(refused(format!(
                     "the sizes `{name}` have different values or ranges, {} and {hint}",
                     base.hint
@@ -135,7 +134,10 @@ impl Sizes {
             exprs,
         )?;
         if let Dim::Sym(symbol) = dim {
-            self.named.insert(name.to_owned(), symbol);
+            self.named.insert(name.clone(), symbol);
+            if let Some(info) = self.infos.get_mut(&symbol) {
+                info.stated = stated;
+            }
         }
         Ok(dim)
     }
@@ -168,7 +170,8 @@ impl Sizes {
         let Dim::Sym(symbol) = self.symbols.fresh(analyzed) else { return Ok(Dim::Known(hint)) };
         let text = format!("Symbol('{name}', {assumptions})");
         let expr = exprs.parse(&text).map_err(ExportError::from)?;
-        self.infos.insert(symbol, SymbolInfo { name: Symbol::new(name), expr, hint, range, is_backed });
+        let (name, stated) = (Symbol::new(name), (None, None));
+        self.infos.insert(symbol, SymbolInfo { name, expr, hint, range, stated, is_backed });
         Ok(Dim::Sym(symbol))
     }
 
@@ -185,7 +188,8 @@ impl Sizes {
         let Dim::Sym(symbol) = self.symbols.fresh(Range { min: min.min(range.max), max: range.max }) else {
             return Dim::Known(hint);
         };
-        self.infos.insert(symbol, SymbolInfo { name, expr, hint, range, is_backed });
+        let stated = (None, None);
+        self.infos.insert(symbol, SymbolInfo { name, expr, hint, range, stated, is_backed });
         Dim::Sym(symbol)
     }
 
@@ -431,7 +435,48 @@ impl Sizes {
             (Compare::Ge, true) | (Compare::Lt, false) => above(&mut base.range, bound),
             (Compare::Eq | Compare::Ne, _) => return Some(GuardResult::SizeDependent),
         }
-        Some(GuardResult::Specialized(holds))
+        let (min, max) = base.stated;
+        let is_narrower =
+            min.is_some_and(|min| base.range.min > min) || max.is_some_and(|max| base.range.max < max);
+        let name = self.name_of(Dim::Sym(symbol)).filter(|_| is_narrower).map(str::to_owned);
+        Some(GuardResult::Specialized(holds, name))
+    }
+
+    /// Returns the caller's name for a size.
+    pub(super) fn name_of(&self, dim: Dim) -> Option<&str> {
+        let Dim::Sym(symbol) = dim else { return None };
+        self.named.iter().find(|(_, own)| **own == symbol).map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the possible values of the size of the caller's name.
+    pub(super) fn named_range(&self, name: &str) -> Option<Range> {
+        Some(self.infos.get(self.named.get(name)?)?.range)
+    }
+
+    /// Returns the value in the example of the size of the caller's name.
+    pub(super) fn hint_of(&self, name: &str) -> Option<i64> {
+        Some(self.infos.get(self.named.get(name)?)?.hint)
+    }
+
+    /// Returns the text of an expression with the caller's names for sizes.
+    pub(super) fn named_text(&self, text: &str) -> String {
+        let name = |word: &str| {
+            let of = self
+                .named
+                .iter()
+                .find(|(_, own)| self.infos.get(*own).is_some_and(|info| info.name.as_str() == word));
+            of.map(|(name, _)| name.as_str())
+        };
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let end = rest.find(|c| is_word(c) != is_word(first)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            out.push_str(name(word).unwrap_or(word));
+            rest = after;
+        }
+        out
     }
 
     /// Returns the expression of a size.
@@ -700,6 +745,18 @@ impl Compare {
             "_operator.ge" => Compare::Ge,
             _ => return None,
         })
+    }
+
+    /// Returns the operator in Python.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Compare::Eq => "==",
+            Compare::Ne => "!=",
+            Compare::Lt => "<",
+            Compare::Le => "<=",
+            Compare::Gt => ">",
+            Compare::Ge => ">=",
+        }
     }
 
     /// Returns the comparison that holds if this one does not.

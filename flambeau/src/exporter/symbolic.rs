@@ -5,6 +5,7 @@
 //! functions of symbolic numbers are symbolic, too. Operators take symbolic numbers as arguments. Any other use of a
 //! symbolic number would make its value in the example a constant of the program, and is refused.
 
+use super::constraints::{Narrowing, suggestion};
 use super::joined::{Leaf, not_a_number, number_dtype};
 use super::record::Recorder;
 use super::sizes::{Compare, GuardResult};
@@ -340,14 +341,32 @@ impl Recorder {
         let Some((compare, a, b)) = condition.question else { return Ok(None) };
         match self.sizes.compare(compare, a, b) {
             None => Ok(None),
-            Some(GuardResult::Static(holds) | GuardResult::Specialized(holds)) => Ok(Some(holds)),
+            Some(GuardResult::Static(holds)) => Ok(Some(holds)),
+            Some(GuardResult::Specialized(holds, narrowed)) => {
+                if let Some(name) = narrowed {
+                    let condition = self.condition_text(compare, a, b);
+                    self.narrowings.push(Narrowing { name, condition, trace: None });
+                }
+                Ok(Some(holds))
+            }
             Some(GuardResult::SizeDependent) => {
-                let text = self.exprs.to_text(condition.expr);
+                let text = self.condition_text(compare, a, b);
+                let holds = matches!(condition.value, IValue::Bool(true));
+                let how = suggestion((compare, a, b), holds, &self.dynamic, &self.sizes);
                 Err(refused(format!(
-                    "the program depends on whether `{text}`, which is not the same for all sizes that may vary"
+                    "the program depends on whether `{text}`, which is not the same for all sizes that may vary{how}"
                 )))
             }
         }
+    }
+
+    /// Returns a comparison as text, with the caller's names for sizes.
+    fn condition_text(&mut self, compare: Compare, a: Dim, b: Dim) -> String {
+        let [a, b] = [a, b].map(|dim| match self.sizes.expr(dim, &mut self.exprs) {
+            Some(expr) => self.sizes.named_text(&self.exprs.to_text(expr)),
+            None => "a size".to_owned(),
+        });
+        format!("{a} {} {b}", compare.text())
     }
 
     /// Returns the name of a symbolic number in the innermost scope.

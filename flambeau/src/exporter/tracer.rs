@@ -19,7 +19,8 @@ use flambeau_export::model::{Argument, NamedArgument, NodeMetadata};
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::value::Future;
 use flambeau_ir::{
-    BlockId, CompilationUnit, Graph, IValue, NodeId, OpId, OpKind, Prim, Symbol, Type, ValueId, ValueMap,
+    BlockId, CompilationUnit, Graph, IValue, NodeId, OpId, OpKind, Prim, Registry, ScalarOverload, Symbol,
+    Type, ValueId, ValueMap,
 };
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -419,13 +420,15 @@ impl<'w> Tracer<'w> {
         operands: Vec<IValue>,
         symbols: &[Option<Symbolic>],
     ) -> Res<Vec<IValue>> {
-        let inputs = self.recorder.arguments(schema, &operands, symbols)?;
+        let registry = Arc::clone(self.recorder.registry());
+        let stated = registry.schema(stated_operator(&registry, op));
+        let inputs = self.recorder.arguments(stated, &operands, symbols)?;
         let results = self.kernel(op, schema, &operands)?;
         self.recorder.made(&results);
         let effects = self.recorder.registry().effects(op);
         self.recorder.infer(op, &operands, symbols, &results)?;
         let (own, outputs) = self.recorder.results(short(schema), effects, &operands, &results)?;
-        self.append(own, schema, inputs, outputs);
+        self.append(own, stated, inputs, outputs);
         Ok(results)
     }
 
@@ -592,7 +595,13 @@ impl<'w> Tracer<'w> {
 
     /// Begins a branch on a symbolic condition. If one block only raises, an assertion is recorded and the other block runs.
     fn branch(&mut self, graph: &Arc<Graph>, node: NodeId, condition: Symbolic) -> Res<()> {
-        if let Some(holds) = self.recorder.answer(&condition)? {
+        let known = self.recorder.narrowings.len();
+        let answer = self.recorder.answer(&condition)?;
+        if self.recorder.narrowings.len() > known {
+            let trace = self.metadata().get("stack_trace").map(|trace| trace.to_string());
+            self.recorder.narrowings[known..].iter_mut().for_each(|found| found.trace.clone_from(&trace));
+        }
+        if let Some(holds) = answer {
             let block = graph.block(node, usize::from(!holds));
             self.open(graph, block, Vec::new(), &[], OpenBlockKind::Once(node));
             return Ok(());
@@ -774,4 +783,15 @@ fn int(value: &IValue) -> Result<i64, KernelError> {
     let wrong =
         || KernelError::input(format!("expected an integer as a trip count but found {}", value.tag()));
     value.as_int().ok_or_else(wrong)
+}
+
+/// Returns the overload that exported programs state for an operator on a number: PyTorch resolves `x + 1` to `add.Tensor(x, 1)`, and
+/// its kernel takes the number as `add.Scalar` does.
+fn stated_operator(registry: &Registry, op: OpId) -> OpId {
+    let schema = registry.schema(op);
+    let takes = |other: OpId| {
+        let overload = registry.facet::<ScalarOverload>(other);
+        overload.is_some_and(|ScalarOverload(name)| schema.overload.as_str() == *name)
+    };
+    registry.overloads(schema.name).iter().copied().find(|&other| takes(other)).unwrap_or(op)
 }

@@ -1,6 +1,6 @@
 //! Exported programs through the library: calls, state, gradients, saving.
 
-use flambeau::export::model::{Argument, NodeMetadata};
+use flambeau::export::model::{Argument, NamedArgument, NodeMetadata, SymInt};
 use flambeau::export::{FileVersion, GraphBuilder, ValueMeta};
 use flambeau::{Execution, ExportedProgram, IValue, Session, Tensor};
 
@@ -251,4 +251,32 @@ fn scans_have_the_arguments_of_each_version() {
         arguments(&again)
     });
     assert_eq!(counts, [6, 4, 4, 4]);
+}
+
+/// Files of 2.8 and later have no scan in reverse: they flip the tensors outside of the scan.
+#[test]
+fn scans_in_reverse_are_flipped_for_later_versions() {
+    let (session, program) = loaded("scan", Execution::Optimized);
+    let mut model = program.model().clone();
+    let scan = model.module.graph.nodes.iter_mut().find(|node| node.target.ends_with(".scan")).unwrap();
+    let order = [Argument::Int(0), Argument::Bool(true)];
+    scan.inputs.splice(3..3, order.map(|arg| NamedArgument { name: String::new(), arg, kind: None }));
+    let program = ExportedProgram::new(&session, model).unwrap();
+    let graph = &program.model().module.graph;
+    let args = graph.inputs.iter().map(|input| {
+        let meta = &graph.tensor_values[input.name().unwrap()];
+        let sizes = meta.sizes.iter().map(|size| if let SymInt::Int(n) = size { *n } else { 1 });
+        let sizes: Vec<i64> = sizes.collect();
+        let values = (0..sizes.iter().product()).map(|n: i64| n as f32 * 0.5 - 1.0);
+        IValue::Tensor(Tensor::from_vec(values.collect(), &sizes).unwrap())
+    });
+    let args: Vec<IValue> = args.collect();
+    let want = program.call(&args, &[]).unwrap();
+    for version in FileVersion::ALL {
+        let again = session.load_exported_bytes(&program.to_bytes(version).unwrap()).unwrap();
+        let nodes = &again.model().module.graph.nodes;
+        let flips = nodes.iter().filter(|node| node.target == "torch.ops.aten.flip.default").count();
+        assert_eq!(flips, if version == FileVersion::Torch26 { 0 } else { 2 }, "{version:?}");
+        assert_eq!(format!("{:?}", again.call(&args, &[]).unwrap()), format!("{want:?}"), "{version:?}");
+    }
 }

@@ -37,6 +37,10 @@ pub enum LoweringRole {
     ToReducedPrecision,
     /// `(tensor, cuda_enabled, cpu_enabled) -> tensor`: the tensor in single precision if it is of half precision.
     ToFullPrecision,
+    /// `(tensor, source, destination) -> tensor`: the dimension `source` at the position `destination`, a view.
+    MoveDim,
+    /// `(tensor, dims) -> tensor`: a copy with the elements along the dimensions in reverse.
+    Flip,
     /// `() -> bool`: whether gradients are recorded.
     GradEnabled,
     /// `(bool) -> ()`: turns the recording of gradients on or off.
