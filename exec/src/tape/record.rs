@@ -512,8 +512,7 @@ fn record_results(
             }
         }
     }
-    let differentiable = |t: &Tensor| t.dtype().is_floating() || t.dtype().is_complex();
-    fresh.retain(|(t, _)| differentiable(t));
+    fresh.retain(|(t, _)| is_differentiable(t));
     if fresh.is_empty() || !before.tracked() {
         return Ok(());
     }
@@ -523,6 +522,11 @@ fn record_results(
         history::set_result(&tensor, &node, output);
     }
     Ok(())
+}
+
+/// Whether tensors of this dtype have gradients.
+fn is_differentiable(tensor: &Tensor) -> bool {
+    tensor.dtype().is_floating() || tensor.dtype().is_complex()
 }
 
 /// Records a call that wrote to its argument `target`: the new history of that tensor and, if it is a view, of its base.
@@ -539,6 +543,10 @@ fn record_write(
     let IValue::Tensor(tensor) = before.args[target].clone() else {
         return Err(KernelError::unsupported(format!("gradients through `{}`", schema.full_name())));
     };
+    // Integers have no gradients, also where they are overwritten by a tensor that requires one.
+    if !is_differentiable(&tensor) {
+        return Ok(());
+    }
     let own = before.arg_edges[target].start;
     let base = history::base(&tensor);
     let geometry = Geometry::of(&tensor);

@@ -490,6 +490,11 @@ def negated(x):
     m.logical_not_()
     return y, m
 
+def rounded(x):
+    y = torch.zeros([2], dtype=torch.int64)
+    y.copy_(x)
+    return y
+
 def restrided(x):
     v = x * 1
     w = v.as_strided([2, 2], [1, 1])
@@ -629,6 +634,17 @@ fn conditions_of_several_operands_are_computed_in_order() {
     }
     assert_eq!(found[0], found[1]);
     assert!(found[0].iter().all(|(requires, gradient)| *requires && gradient.len() == 4));
+}
+
+/// Integers that are overwritten by a tensor with a history have none.
+#[test]
+fn integers_require_no_gradients() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("rounded").unwrap();
+        let result = tensor(&entry.call(&[IValue::Tensor(leaf(&[1.5, 2.0]))], &[]).unwrap());
+        assert!(!result.requires_grad(), "graphs after {calls} calls");
+    }
 }
 
 /// A product with one is new memory, which uses of its strides and offset observe.
