@@ -89,7 +89,12 @@ impl Container {
         let value = match inferred {
             Ok(value) if is_container => value,
             Err(Failure::Raised(error)) => return Err(error),
-            _ => return Err(misuse(py, "a list or a dictionary of values that TorchScript supports".to_owned())),
+            _ => {
+                return Err(misuse(
+                    py,
+                    "a list or a dictionary of values that TorchScript supports".to_owned(),
+                ));
+            }
         };
         let mixed = match &value {
             IValue::List(list) => list.elem_type() == Type::ANY,

@@ -150,7 +150,7 @@ impl Maker {
     }
 
     fn mutating(&mut self, nodes: usize) {
-        let made: Vec<ValueId> = (0..nodes / 2).map(|_| self.tensor("aten::relu", &[self.x])).collect();
+        let made: Vec<ValueId> = (0..nodes / 2).map(|_| self.tensor("aten::neg", &[self.x])).collect();
         for pair in made.windows(2) {
             self.tensor("aten::add_.Tensor", &[pair[1], pair[0], self.one]);
         }

@@ -75,7 +75,9 @@ const SCHEMAS: &str = "\
 aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
 aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)
 aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor
+aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor
 aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)
+aten::dropout(Tensor input, float p, bool train) -> Tensor
 aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor
 aten::gt.Scalar(Tensor self, Scalar other) -> Tensor
 aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor

@@ -131,7 +131,8 @@ impl GradientsAgree {
         let found = run(backward, args, case, &mut host)?;
         for (i, (found, want)) in found.iter().zip(&truth.grads).enumerate() {
             let found = found.as_tensor().cloned();
-            same(want.as_ref(), found.as_ref(), truth.tolerance()).map_err(|why| format!("argument {}: {why}", wrt[i]))?;
+            same(want.as_ref(), found.as_ref(), truth.tolerance())
+                .map_err(|why| format!("argument {}: {why}", wrt[i]))?;
         }
         Ok(CheckOutcome::Changed)
     }
@@ -175,7 +176,8 @@ impl Derived {
             return Err(format!("which results require gradients: {got:?}; recorded {want:?}"));
         }
         for (i, (want, got)) in self.grads.iter().zip(&other.grads).enumerate() {
-            same(want.as_ref(), got.as_ref(), self.tolerance()).map_err(|why| format!("gradient {i}: {why}"))?;
+            same(want.as_ref(), got.as_ref(), self.tolerance())
+                .map_err(|why| format!("gradient {i}: {why}"))?;
         }
         Ok(())
     }

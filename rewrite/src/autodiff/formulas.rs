@@ -83,12 +83,12 @@ impl Gradients {
     /// [`GradientTable::from_registry`] rejects others.
     fn groups(&self) -> Vec<Group> {
         let mut all: Vec<Group> = Vec::new();
-        for (line, text) in self.entries.lines().enumerate() {
-            let text = text.trim();
+        for (line, whole) in self.entries.lines().enumerate() {
+            let text = whole.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            if text.starts_with(' ') {
+            if whole.starts_with(' ') {
                 all.last_mut().into_iter().for_each(|group| group.lines.push((line, text)));
                 continue;
             }
