@@ -293,6 +293,9 @@ impl GradientPlan {
         shared: Vec<Vec<usize>>,
     ) -> Result<Result<GradientPlan, String>, Error> {
         let attributes = &key.attributes[..];
+        if let Some(reason) = prepared.modified(args, attributes) {
+            return Ok(Err(reason.to_owned()));
+        }
         let session = engine.session();
         let library = session.gradient_library()?;
         let mut graph = prepared.graph.clone();

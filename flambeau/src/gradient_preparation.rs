@@ -4,7 +4,7 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::gradient_memory::{Outside, attribute, path_of};
-use crate::gradient_versions::check_versions;
+use crate::gradient_versions::{ModifiedOperand, Source, modified_operands};
 use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_analysis::shape::Fact;
@@ -42,6 +42,8 @@ pub(crate) struct Prepared {
     pub(crate) graph: Graph,
     /// Tensor attributes of the receiver that the root block reads.
     pub(crate) attributes: Vec<Attribute>,
+    /// Operators whose derivatives read memory that may be written later.
+    modified: Vec<ModifiedOperand>,
 }
 
 /// A tensor attribute: the value in the graph, and the path of slots from the receiver.
@@ -73,7 +75,7 @@ impl Prepared {
         };
         graph = resolved;
         check_overwrites(&graph, &library)?;
-        check_versions(&graph, &library).map_err(|error| error.to_string())?;
+        let modified = modified_operands(&graph, &library);
         autodiff::unpack_tuples(&mut graph);
         let mut graph = applied(&graph, PREPARE)?;
         let queries = graph.registry().column::<RecordingQuery>();
@@ -87,7 +89,7 @@ impl Prepared {
                 attributes.push(Attribute { value, path, is_tensor: graph.ty(value).is_tensor() });
             }
         }
-        Ok(Prepared { graph, attributes })
+        Ok(Prepared { graph, attributes, modified })
     }
 
     /// Whether a call may write a value from outside: an argument or attribute that requires no gradient.
@@ -104,6 +106,21 @@ impl Prepared {
         let Some(path) = path_of(graph, value) else { return false };
         let mut known = self.attributes.iter().zip(attributes);
         known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
+    }
+
+    /// Returns why a call may have to refuse the backward pass: the derivative of an operator is computed, and reads memory that
+    /// is written later.
+    pub(crate) fn modified(&self, args: &[IValue], attributes: &[bool]) -> Option<&str> {
+        let requires = |source: &Source| match source {
+            Source::Input(input) => args.get(*input).is_none_or(crate::recording::requires_grad),
+            Source::Attribute(path) => {
+                let mut known = self.attributes.iter().zip(attributes);
+                known.find(|(a, _)| a.path == *path).is_none_or(|(_, requires)| *requires)
+            }
+            Source::Unknown => true,
+        };
+        let mut modified = self.modified.iter();
+        modified.find(|operand| operand.sources.iter().any(requires)).map(|operand| operand.reason.as_str())
     }
 
     /// Returns which attributes require gradients; `None` if one cannot be found, or does and is not a tensor by its type.
@@ -165,7 +182,7 @@ pub(crate) fn unknown_attribute(graph: &Graph) -> Option<NodeId> {
 }
 
 /// Whether a value of this type may be or contain a tensor, other than an object.
-fn may_hold_tensor(ty: Type) -> bool {
+pub(crate) fn may_hold_tensor(ty: Type) -> bool {
     match ty.kind() {
         TypeKind::Tensor(_) => true,
         TypeKind::List(elem) | TypeKind::Optional(elem) => may_hold_tensor(*elem),
@@ -278,7 +295,15 @@ impl Session {
         let library = self.gradient_library()?;
         let refused = |message: String| Error::new(Fault::Unsupported, "X0002", message);
         check_overwrites(graph, &library).map_err(refused)?;
-        check_versions(graph, &library).map_err(|error| refused(error.to_string()))?;
+        let is_differentiated = |source: &Source| match source {
+            Source::Input(input) => inputs.contains(input),
+            Source::Attribute(_) => false,
+            Source::Unknown => true,
+        };
+        let modified = modified_operands(graph, &library);
+        if let Some(operand) = modified.into_iter().find(|o| o.sources.iter().any(is_differentiated)) {
+            return Err(refused(operand.reason));
+        }
         let graph = self.apply_text(graph, &none, PREPARE)?;
         check_history(&graph, &|_| false).map_err(refused)?;
         let count = graph.inputs().len();
@@ -306,7 +331,10 @@ fn check_overwrites(graph: &Graph, library: &Library) -> Result<(), String> {
     if let Some(node) = graph.nodes_deep().find(overwrites) {
         return Err(NotDifferentiable::at(graph, node, "records a history of its own").to_string());
     }
-    let keeps_history = |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.keeps_history(row));
+    let queries = graph.registry().column::<RecordingQuery>();
+    let is_detach = |row| queries.get(row) == Some(&RecordingQuery::Detach);
+    let keeps_history =
+        |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.keeps_history(row) && !is_detach(row));
     let mut keeping = graph.nodes_deep().filter(keeps_history).peekable();
     if keeping.peek().is_none() {
         return Ok(());
