@@ -283,6 +283,14 @@ fn described(arg: &IValue) -> IValue {
     }
 }
 
+/// Replaces the uses of an input by a number.
+fn assume_constant(graph: &mut Graph, input: ValueId, number: &IValue) {
+    let root = graph.root();
+    let mut editor = graph.edit();
+    let value = editor.at(At::start(root)).constant(number.clone());
+    editor.replace_all_uses(input, value);
+}
+
 impl GradientPlan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
@@ -334,13 +342,7 @@ impl GradientPlan {
         let required = prepared.attributes.iter().zip(attributes).filter(|(_, required)| **required);
         wrt.extend(required.map(|(attribute, _)| attribute.value));
         specialize(&mut graph, &inputs, args);
-        for (i, _) in &key.numbers {
-            let root = graph.root();
-            let mut editor = graph.edit();
-            editor.at(At::start(root));
-            let value = editor.constant(args[*i].clone());
-            editor.replace_all_uses(inputs[*i], value);
-        }
+        key.numbers.iter().for_each(|(i, _)| assume_constant(&mut graph, inputs[*i], &args[*i]));
         // Sources survive passes as outputs.
         let results = graph.outputs().len();
         wrt.iter().for_each(|v| graph.edit().add_output(*v));

@@ -14,6 +14,7 @@ mod histories;
 mod meaning;
 mod module_answers;
 mod modules;
+mod recorded_operators;
 mod recording;
 mod sessions;
 mod trace;
