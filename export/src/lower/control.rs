@@ -11,6 +11,7 @@
 //! | `auto_functionalized` | a call of the operator on copies of the operands that it writes |
 
 use crate::codes::SchemaEnum;
+use flambeau_ir::types::{NoClasses, unify};
 use flambeau_ir::{IValue, LoweringRole, Prim, Type, ValueId};
 use flambeau_tensor as tensor;
 
@@ -152,7 +153,9 @@ impl<'m> Lowering<'m> {
             } else if types.len() != own.len() {
                 return Err(unfit("the branches of a condition have different numbers of results"));
             } else {
-                types = types.iter().zip(own).map(|(&a, b)| if a == b { a } else { Type::ANY }).collect();
+                // Sizes and dtypes may differ, or be known of one branch only.
+                let of_both = |(&a, b)| unify(a, b, false, None, &NoClasses).unwrap_or(Type::ANY);
+                types = types.iter().zip(own).map(of_both).collect();
             }
             let mut edit = self.edit();
             outputs.into_iter().for_each(|value| edit.add_block_output(block, value));

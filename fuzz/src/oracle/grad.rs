@@ -130,7 +130,9 @@ impl GradientsAgree {
         args.extend(kept);
         let found = run(backward, args, case, &mut host)?;
         for (i, (found, want)) in found.iter().zip(&truth.grads).enumerate() {
-            let found = found.as_tensor().cloned();
+            // An element of a list that a run does not read has zeros here, and no recorded gradient.
+            let is_zero = |t: &Tensor| elements(t).is_some_and(|v| v.iter().all(|x| *x == 0.0));
+            let found = found.as_tensor().filter(|t| want.is_some() || !is_zero(t)).cloned();
             same(want.as_ref(), found.as_ref(), truth.tolerance())
                 .map_err(|why| format!("argument {}: {why}", wrt[i]))?;
         }
