@@ -41,6 +41,8 @@ enum Container {
     /// No container.
     Leaf,
     Tuple,
+    /// `torch.Size`, a tuple of integers.
+    Size,
     List,
     /// `collections.deque` with its maximum length.
     Deque,
@@ -136,7 +138,7 @@ impl TreeSpec {
     pub fn view(&self) -> TreeView<'_> {
         match &self.kind {
             Container::Leaf => TreeView::Leaf,
-            Container::Tuple => TreeView::Tuple(&self.children),
+            Container::Tuple | Container::Size => TreeView::Tuple(&self.children),
             Container::List | Container::Deque => TreeView::List(&self.children),
             Container::Dict { keys, .. } => TreeView::Dict(keys, &self.children),
             Container::Named { class, fields, none } => {
@@ -212,6 +214,7 @@ impl TreeSpec {
         let (class, context) = match &self.kind {
             Container::Leaf => ("null", "null".to_owned()),
             Container::Tuple => ("\"builtins.tuple\"", json_text("null")),
+            Container::Size => ("\"torch.Size\"", json_text("null")),
             Container::List => ("\"builtins.list\"", json_text("null")),
             Container::Dict { class: "dict", keys } => {
                 let keys: Vec<String> = keys.iter().map(key_text).collect();
@@ -233,6 +236,7 @@ impl TreeSpec {
         match &self.kind {
             Container::Leaf => {}
             Container::Tuple => visit("builtins.tuple"),
+            Container::Size => visit("torch.Size"),
             Container::List => visit("builtins.list"),
             Container::Deque => visit("collections.deque"),
             Container::Dict { class: "dict", .. } => visit("builtins.dict"),
@@ -252,7 +256,7 @@ impl TreeSpec {
     /// Returns the elements of a tuple; `None` for another container.
     #[must_use]
     pub fn as_tuple(&self) -> Option<&[TreeSpec]> {
-        matches!(self.kind, Container::Tuple).then_some(&self.children)
+        matches!(self.kind, Container::Tuple | Container::Size).then_some(&self.children)
     }
 
     /// Returns keys and values of a dictionary; `None` for another container.
@@ -311,7 +315,7 @@ impl TreeSpec {
         let n = self.children.len();
         match &self.kind {
             Container::Leaf => "a tensor, a number or another leaf".to_owned(),
-            Container::Tuple => format!("a tuple of {n} elements"),
+            Container::Tuple | Container::Size => format!("a tuple of {n} elements"),
             Container::List | Container::Deque => format!("a list of {n} elements"),
             Container::Dict { keys, .. } => {
                 let keys: Vec<String> = keys.iter().map(Key::to_string).collect();
@@ -342,7 +346,7 @@ impl TreeSpec {
                 leaves.push(leaf.clone());
                 Ok(())
             }
-            (Container::Tuple, IValue::Tuple(tuple)) if tuple.named_type().is_none() => {
+            (Container::Tuple | Container::Size, IValue::Tuple(tuple)) if tuple.named_type().is_none() => {
                 each(tuple.items(), leaves)
             }
             (Container::List | Container::Deque, IValue::List(list)) => each(&list.to_vec(), leaves),
@@ -389,7 +393,7 @@ impl TreeSpec {
         let items: Option<Vec<IValue>> = self.children.iter().map(|child| child.unflatten(leaves)).collect();
         let items = items?;
         Some(match &self.kind {
-            Container::Leaf | Container::Tuple => IValue::tuple(items),
+            Container::Leaf | Container::Tuple | Container::Size => IValue::tuple(items),
             Container::List | Container::Deque => IValue::list(common_type(items.iter()), items),
             Container::Dict { keys, .. } => {
                 let keys: Vec<IValue> = keys.iter().map(Key::value).collect();
@@ -552,6 +556,7 @@ fn container(class: String, context: &str, count: usize, names: &Map<Vec<String>
     };
     Ok(match class.as_str() {
         "builtins.tuple" => Container::Tuple,
+        "torch.Size" => Container::Size,
         "builtins.list" => Container::List,
         "collections.deque" => Container::Deque,
         "builtins.dict" => dict("dict", context)?,
@@ -652,6 +657,19 @@ mod tests {
         let mut leaves = Vec::new();
         spec.flatten(value, "*args", &mut leaves).map_err(|e| e.to_string())?;
         Ok(leaves.iter().map(IValue::as_int).collect())
+    }
+
+    #[test]
+    fn sizes_of_a_tensor_are_a_tuple() {
+        let spec = parse(&of("torch.Size", "null", &[LEAF, LEAF])).unwrap();
+        let sizes = IValue::tuple(vec![IValue::Int(2), IValue::Int(1)]);
+        assert_eq!(flat(&spec, &sizes), Ok(vec![Some(2), Some(1)]));
+        assert_eq!(spec.as_tuple().map(<[TreeSpec]>::len), Some(2));
+        let mut leaves = [IValue::Int(2), IValue::Int(1)].into_iter();
+        let made = spec.unflatten(&mut leaves).unwrap();
+        assert!(matches!(&made, IValue::Tuple(tuple) if tuple.items().len() == 2));
+        let text = spec.text().unwrap();
+        assert!(text.contains("torch.Size"), "{text}");
     }
 
     #[test]
