@@ -3,7 +3,7 @@
 use crate::gradients::Library;
 use flambeau_ir::{Graph, NodeId, OpId};
 use flambeau_rewrite::autodiff::{
-    BodyDependence, FormulaGraph, FormulaGraphs, Helper, NotDifferentiable, OpDerivative,
+    BodyDependence, FormulaGraph, FormulaGraphs, Helper, InputFact, NotDifferentiable, OpDerivative,
 };
 use std::sync::Arc;
 
@@ -94,6 +94,10 @@ impl FormulaGraphs for Library {
 
     fn body_dependence(&self, op: OpId) -> Arc<BodyDependence> {
         self.dependence_of_body(op)
+    }
+
+    fn simplified(&self, graph: &Arc<Graph>, facts: Vec<InputFact>) -> Arc<Graph> {
+        self.simplified_graph(graph, facts)
     }
 
     fn call_dependence(&self, graph: &Graph, node: NodeId) -> BodyDependence {

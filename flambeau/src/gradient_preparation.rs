@@ -315,6 +315,7 @@ impl Session {
         let wrt: Vec<ValueId> = wrt(&graph);
         let gradient =
             autodiff::differentiate(&graph, &wrt, &[], &*library).map_err(|e| refused(e.to_string()))?;
+        let gradient = gradient.specialized();
         Ok(Gradient {
             forward: self.apply_text(&gradient.forward, &none, SIMPLE)?,
             backward: self.apply_text(&gradient.backward, &none, SIMPLE)?,

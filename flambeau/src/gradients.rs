@@ -17,10 +17,12 @@ use flambeau_ir::{
     Symbol, ValueId,
 };
 use flambeau_rewrite::autodiff::{
-    self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper, Named,
-    NotDifferentiable, OpDerivative, concrete_value,
+    self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper,
+    InputFact, Named, NotDifferentiable, OpDerivative, concrete_value,
 };
 use flambeau_tensor::Tensor;
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,7 +79,18 @@ pub(crate) struct Library {
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
     body_dependence: Mutex<BTreeMap<OpId, Arc<BodyDependence>>>,
+    simplified: Mutex<Simplified>,
 }
+
+/// Formulas for inputs of which something is known, by the address of the general graph. The key's graph is retained, so that no
+/// other graph gets its address.
+type Simplified = HashMap<(usize, Vec<InputFact>), (Arc<Graph>, Arc<Graph>), FxBuildHasher>;
+
+/// Limit of retained simplified formulas; all are released when it is reached.
+const MAX_SIMPLIFIED: usize = 4096;
+
+/// Simplifies a formula for what is known of its inputs, and states the types of its values.
+const FORMULA: &str = "fix{3}(peephole,constant_propagation,dce),propagate_shapes";
 
 impl Library {
     /// Creates the library of a session.
@@ -99,6 +112,7 @@ impl Library {
             graphs: Mutex::default(),
             helper_graphs: Mutex::default(),
             body_dependence: Mutex::default(),
+            simplified: Mutex::default(),
         })
     }
 
@@ -305,6 +319,24 @@ impl Library {
         let graph = Arc::new(graph);
         graphs.insert(helper, Arc::clone(&graph));
         Ok(graph)
+    }
+
+    /// Returns a formula or helper for inputs of which something is known.
+    pub(crate) fn simplified_graph(&self, graph: &Arc<Graph>, facts: Vec<InputFact>) -> Arc<Graph> {
+        let known = || self.simplified.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::as_ptr(graph).addr(), facts);
+        if let Some((_, found)) = known().get(&key) {
+            return Arc::clone(found);
+        }
+        let assumed = InputFact::assume(graph, &key.1);
+        let found = self.session.apply_text(&assumed, &CompilationUnit::new(), FORMULA);
+        let found = found.map_or_else(|_| Arc::clone(graph), Arc::new);
+        let mut known = known();
+        if known.len() >= MAX_SIMPLIFIED {
+            known.clear();
+        }
+        known.insert(key, (Arc::clone(graph), Arc::clone(&found)));
+        found
     }
 
     /// Compiles the formulas of those operators that have a kernel.

@@ -22,6 +22,11 @@ impl ValueSubstitution {
         Self::default()
     }
 
+    /// Creates an empty substitution with space for this many values.
+    pub fn with_capacity(values: usize) -> Self {
+        Self(HashMap::with_capacity_and_hasher(values, FxBuildHasher))
+    }
+
     /// Substitutes `to` for `from`.
     pub fn set(&mut self, from: ValueId, to: ValueId) {
         self.0.insert(from, to);
@@ -108,12 +113,13 @@ impl Editor<'_> {
         inputs: &[ValueId],
         call: Option<(LocId, Symbol)>,
     ) -> Result<Vec<ValueId>, CloneError> {
-        let mut map = ValueSubstitution::new();
+        let nodes: Vec<NodeId> = source.nodes(source.root()).collect();
+        let mut map = ValueSubstitution::with_capacity(inputs.len() + nodes.len());
         for (from, &to) in source.inputs().zip(inputs) {
             map.set(from, to);
         }
         let origin = call.map_or(Origin::Same, |(loc, name)| Origin::Call(loc, name));
-        self.copy(CloneSource::Other(source), source.nodes(source.root()).collect(), &mut map, origin)?;
+        self.copy(CloneSource::Other(source), nodes, &mut map, origin)?;
         source.outputs().map(|v| map.get(v).ok_or(CloneError::NoSubstitute(v))).collect()
     }
 
@@ -270,6 +276,9 @@ fn import_loc(
     loc: LocId,
     origin: Origin,
 ) -> LocId {
+    if let Some(&here) = known.get(&loc) {
+        return here;
+    }
     let theirs = source.locs();
     // The chain from the innermost location up to the first one that is already copied.
     let mut chain = vec![(loc, None)];

@@ -13,6 +13,7 @@ use super::NotDifferentiable;
 use super::activity::Activity;
 use super::certainty::Certainty;
 use super::exports::{self, Border, Exports, ListOps};
+use super::input_facts::KnownTypes;
 use super::reverse::{FormulaGraphs, Helper, Reverse};
 use crate::facets::Cost;
 use flambeau_exec::Pointwise;
@@ -79,6 +80,8 @@ pub fn differentiate(
     let results: Vec<ValueId> = graph.outputs().collect();
     let mut outputs = active_tensors(graph, &activity, &results)?;
     outputs.retain(|(path, _)| !without.contains(path));
+    let types = KnownTypes::of(graph);
+    let seed_types: Vec<Type> = outputs.iter().map(|(_, value)| types.type_of(graph, *value)).collect();
     let mut joint = graph.clone();
     let mut border = Border::of(&joint);
     let forward: Vec<NodeId> = graph.nodes(root).collect();
@@ -86,10 +89,11 @@ pub fn differentiate(
     let conditions = conditions(&mut editor, &mut border, &activity, &outputs, formulas)?;
     let seeds: Vec<ValueId> = conditions
         .iter()
-        .map(|c| editor.add_input(if c.is_some() { Type::optional(Type::TENSOR) } else { Type::TENSOR }))
+        .zip(seed_types)
+        .map(|(c, ty)| editor.add_input(if c.is_some() { Type::optional(Type::TENSOR) } else { ty }))
         .collect();
     editor.at(At::end(root));
-    let mut reverse = Reverse::new(editor, &activity, formulas);
+    let mut reverse = Reverse::new(editor, &activity, formulas, &types);
     for ((_, value), seed) in outputs.iter().zip(&seeds) {
         reverse.seed(*value, *seed)?;
     }

@@ -1,13 +1,10 @@
 //! Transfers the facts of shape analysis from a forward graph to its backward graph: numbers and sizes become constants instead
-//! of captures, and gradients and captured tensors have dtypes and sizes.
-//!
-//! A formula conjugates, reverses broadcasting and restores dtypes for every kind of operand. With these facts, most of
-//! such nodes are removed by rules when the backward graph is optimized.
+//! of captures, and captured tensors have dtypes and sizes.
 
 use super::Gradient;
+use super::input_facts::tensor_type;
 use flambeau_analysis::AliasDb;
-use flambeau_analysis::shape::{Dim, Fact, Shapes, TensorFact};
-use flambeau_ir::types::TensorType;
+use flambeau_analysis::shape::{Dim, Fact, Shapes};
 use flambeau_ir::{At, Editor, Graph, IValue, Prim, Type, ValueId};
 
 impl Gradient {
@@ -17,16 +14,10 @@ impl Gradient {
     pub fn specialized(mut self) -> Gradient {
         let shapes = Shapes::new(&self.forward, &AliasDb::new(&self.forward));
         let results: Vec<ValueId> = self.forward.outputs().collect();
-        let seeds: Vec<Type> = self.outputs.iter().map(|path| seed_type(&shapes, &results, path)).collect();
         let first = results.len() - self.captures;
         let root = self.backward.root();
         let inputs: Vec<ValueId> = self.backward.inputs().collect();
         let mut editor = self.backward.edit();
-        for (input, ty) in inputs.iter().zip(seeds) {
-            if editor.graph().ty(*input).is_tensor() {
-                editor.set_type(*input, ty);
-            }
-        }
         editor.at(At::start(root));
         // For each capture, whether it differs between calls.
         let mut keep = vec![true; self.captures];
@@ -87,26 +78,4 @@ fn constant(graph: &Graph, fact: &Fact, value: ValueId) -> Option<Known> {
         }
         _ => graph.constant(value).filter(|_| !ty.is_mutable()).map(Known::Scalar),
     }
-}
-
-/// Returns the type of the gradient of the result at a path.
-fn seed_type(shapes: &Shapes, results: &[ValueId], path: &[usize]) -> Type {
-    let mut path = path.iter();
-    let mut fact = path.next().and_then(|i| results.get(*i)).map(|value| shapes.fact(*value));
-    for i in path {
-        fact = match fact {
-            Some(Fact::Tuple(items) | Fact::List(items)) => items.get(*i),
-            _ => None,
-        };
-    }
-    fact.map_or(Type::TENSOR, tensor_type)
-}
-
-/// Returns the type with the dtype and the known sizes of a tensor: layouts of gradients and captures may differ.
-fn tensor_type(fact: &Fact) -> Type {
-    let Fact::Tensor(fact @ TensorFact { undefined: false, .. }) = fact else { return Type::TENSOR };
-    let is_known = |dim: &Dim| matches!(dim, Dim::Known(_));
-    let ty = fact.to_type();
-    let sizes = ty.sizes.filter(|sizes| sizes.iter().all(is_known));
-    Type::tensor(TensorType { dtype: ty.dtype, sizes, ..TensorType::default() })
 }

@@ -9,6 +9,7 @@
 //! - `raise.rs`: replacement of branches that cannot be differentiated by errors.
 //! - `activity.rs`: which values of a graph depend on the inputs that need gradients; `certainty.rs`: whether a result does
 //!   in this run, where a branch or loop decides.
+//! - `input_facts.rs`: what is known of the inputs of a formula, which is simplified for them.
 //! - `reverse.rs`: the gradients of those values, as nodes appended to the graph; `blocks.rs`: those of branches and loops.
 //! - `exports.rs`: the values of branches and loops that gradients read, made available after them.
 //! - `differentiate.rs`: the split of that graph into a forward and a backward graph, and the choice of the values that
@@ -25,6 +26,7 @@ mod differentiate;
 mod exports;
 mod formulas;
 mod functionalize;
+mod input_facts;
 mod known;
 mod lists;
 mod raise;
@@ -41,6 +43,7 @@ pub use formulas::{
     concrete_value,
 };
 pub use functionalize::functionalize;
+pub use input_facts::InputFact;
 pub use lists::{unpack_results, unpack_tuples};
 pub use raise::raise_in_branch;
 pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};

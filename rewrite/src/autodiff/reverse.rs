@@ -13,6 +13,7 @@
 //! outside of it become results of the node of that block.
 
 use super::activity::{Activity, is_cast};
+use super::input_facts::{InputFact, KnownTypes};
 use super::{BodyDependence, Named, NotDifferentiable, concrete_value};
 use crate::facets::ContainerOp;
 use flambeau_exec::Pointwise;
@@ -124,6 +125,9 @@ pub trait FormulaGraphs {
     /// # Errors
     /// If the helper does not compile.
     fn helper(&self, helper: Helper) -> Result<Arc<Graph>, NotDifferentiable>;
+
+    /// Returns a formula or helper simplified for what is known of its inputs. It has the same inputs and results.
+    fn simplified(&self, graph: &Arc<Graph>, facts: Vec<InputFact>) -> Arc<Graph>;
 }
 
 /// The gradient of a value: tensors, or optional tensors.
@@ -142,6 +146,7 @@ pub(super) struct Reverse<'a> {
     pub(super) editor: Editor<'a>,
     pub(super) activity: &'a Activity,
     formulas: &'a dyn FormulaGraphs,
+    types: &'a KnownTypes,
     /// The scopes of the open blocks of the backward part.
     pub(super) scopes: Vec<(BlockId, Scope)>,
     /// For blocks of the backward part, the block of the forward part that they differentiate.
@@ -162,12 +167,17 @@ pub(super) struct Counterparts {
 
 impl<'a> Reverse<'a> {
     /// `editor`: at the end of the graph.
-    pub(super) fn new(editor: Editor<'a>, activity: &'a Activity, formulas: &'a dyn FormulaGraphs) -> Self {
+    pub(super) fn new(
+        editor: Editor<'a>,
+        activity: &'a Activity,
+        formulas: &'a dyn FormulaGraphs,
+        types: &'a KnownTypes,
+    ) -> Self {
         let root = editor.graph().root();
         let scopes = vec![(root, Scope::default())];
         let mut counterparts = Counterparts::default();
         counterparts.forward.insert(root, root);
-        Reverse { editor, activity, formulas, scopes, counterparts, counts: HashMap::default() }
+        Reverse { editor, activity, formulas, types, scopes, counterparts, counts: HashMap::default() }
     }
 
     /// Seeds the gradient of an output.
@@ -324,7 +334,7 @@ impl<'a> Reverse<'a> {
         for formula in formulas.iter().filter(|formula| formula.args.iter().any(is_active)) {
             let Some(graph) = &formula.graph else { continue };
             let Some(inputs) = self.inputs(node, formula, &operands, results)? else { continue };
-            let found = inlined(&mut self.editor, node, graph, &inputs)?;
+            let found = self.inlined(node, graph, &inputs)?;
             let parts = match formula.args.len() {
                 1 => vec![found],
                 _ => self.unpacked(found),
@@ -351,7 +361,20 @@ impl<'a> Reverse<'a> {
     pub(super) fn help(&mut self, helper: Helper, inputs: &[ValueId]) -> Result<ValueId, NotDifferentiable> {
         let graph = self.formulas.helper(helper)?;
         let node = self.editor.cursor();
-        inlined(&mut self.editor, node, &graph, inputs)
+        self.inlined(node, &graph, inputs)
+    }
+
+    /// Inlines a formula or helper, simplified for what is known of its inputs.
+    fn inlined(
+        &mut self,
+        node: NodeId,
+        graph: &Arc<Graph>,
+        inputs: &[ValueId],
+    ) -> Result<ValueId, NotDifferentiable> {
+        match self.types.facts(self.editor.graph(), inputs) {
+            Some(facts) => inlined(&mut self.editor, node, &self.formulas.simplified(graph, facts), inputs),
+            None => inlined(&mut self.editor, node, graph, inputs),
+        }
     }
 
     /// Returns the operator that a helper consists of, which is generic in the types of its operands.

@@ -35,34 +35,28 @@ def f(x: Tensor, y: Tensor):
 #   %46 : int = prim::dtype(%39)
 #   %50 : int[] = aten::size(%35)
 #   %52 : int = prim::dtype(%35)
-#   %62 : int[] = aten::size(%a.1)
-#   %64 : int = prim::dtype(%a.1)
-#   %71 : int[] = aten::size(%25)
-#   %73 : int = prim::dtype(%25)
-#   %78 : int[] = aten::size(%22)
-#   %80 : int = prim::dtype(%22)
-#   %84 : int[] = aten::size(%21)
-#   %86 : int = prim::dtype(%21)
-#   %90 : int[] = aten::size(%17)
-#   %92 : int = prim::dtype(%17)
-#   %98 : int[] = aten::size(%9)
-#   %104 : int[] = aten::size(%y.1)
-#   %106 : int = prim::dtype(%y.1)
-#   %113 : int[] = aten::size(%a.1)
-#   return (%40, %x.1, %y.1, %44, %46, %50, %52, %33, %62, %64, %71, %73, %78, %80, %84, %86, %90, %92, %98, %20, %104, %106, %113, %64, %x.1)
+#   %63 : int[] = aten::size(%a.1)
+#   %65 : int = prim::dtype(%a.1)
+#   %72 : int[] = aten::size(%25)
+#   %74 : int = prim::dtype(%25)
+#   %81 : int[] = aten::size(%22)
+#   %83 : int = prim::dtype(%22)
+#   %87 : int[] = aten::size(%21)
+#   %89 : int = prim::dtype(%21)
+#   %93 : int[] = aten::size(%17)
+#   %95 : int = prim::dtype(%17)
+#   %101 : int[] = aten::size(%9)
+#   %107 : int[] = aten::size(%y.1)
+#   %109 : int = prim::dtype(%y.1)
+#   %118 : int[] = aten::size(%a.1)
+#   return (%40, %x.1, %y.1, %44, %46, %50, %52, %33, %63, %65, %72, %74, %81, %83, %87, %89, %93, %95, %101, %20, %107, %109, %118, %65, %x.1)
 #
 # graph(%41 : Tensor,
-#       %123 : int[],
-#       %124 : int,
-#       %125 : int[],
-#       %126 : int,
-#       %127 : Tensor,
-#       %128 : int[],
-#       %129 : int,
-#       %130 : int[],
-#       %131 : int,
-#       %132 : int[],
-#       %133 : int,
+#       %129 : int[],
+#       %130 : int,
+#       %131 : int[],
+#       %132 : int,
+#       %133 : BoolTensor,
 #       %134 : int[],
 #       %135 : int,
 #       %136 : int[],
@@ -73,47 +67,53 @@ def f(x: Tensor, y: Tensor):
 #       %141 : int,
 #       %142 : int[],
 #       %143 : int,
-#       %144 : Tensor):
+#       %144 : int[],
+#       %145 : int,
+#       %146 : int[],
+#       %147 : int,
+#       %148 : int[],
+#       %149 : int,
+#       %150 : Tensor):
 #   %3 : float = prim::Constant[value=1.]()
-#   %7 : int = prim::Constant[value=0]()
 #   %42 : NoneType = prim::Constant()
 #   %43 : bool = prim::Constant[value=0]()
-#   %54 : float = prim::Constant[value=2.]()
-#   %58 : float = prim::Constant[value=0.]()
-#   %117 : int = prim::Constant[value=1]()
-#   %a.1 : Tensor = aten::mul(%144, %3)
-#   %45 : Tensor = aten::sum_to_size(%41, %123)
-#   %47 : Tensor = aten::to(%45, %124, %43, %43, %42)
-#   %51 : Tensor = aten::sum_to_size(%47, %125)
-#   %53 : Tensor = aten::to(%51, %126, %43, %43, %42)
-#   %55 : Tensor = aten::conj(%53)
-#   %56 : Tensor = aten::mul(%55, %54)
-#   %57 : Tensor = aten::conj(%56)
-#   %59 : Tensor = aten::masked_fill(%57, %127, %58)
-#   %63 : Tensor = aten::sum_to_size(%59, %128)
-#   %65 : Tensor = aten::to(%63, %129, %43, %43, %42)
-#   %67 : Tensor = aten::logical_not(%127)
-#   %68 : Tensor = aten::masked_fill(%57, %67, %58)
-#   %72 : Tensor = aten::sum_to_size(%68, %130)
-#   %74 : Tensor = aten::to(%72, %131, %43, %43, %42)
-#   %75 : Tensor = aten::select(%74, %7, %7)
-#   %79 : Tensor = aten::sum_to_size(%75, %132)
-#   %81 : Tensor = aten::to(%79, %133, %43, %43, %42)
-#   %85 : Tensor = aten::sum_to_size(%81, %134)
-#   %87 : Tensor = aten::to(%85, %135, %43, %43, %42)
-#   %91 : Tensor = aten::sum_to_size(%87, %136)
-#   %93 : Tensor = aten::to(%91, %137, %43, %43, %42)
-#   %95 : Tensor = aten::zeros_like(%93, %42, %42, %42, %42, %42)
-#   %99 : Tensor = aten::sum_to_size(%95, %138)
-#   %101 : Tensor = aten::to(%99, %139, %43, %43, %42)
-#   %105 : Tensor = aten::sum_to_size(%93, %140)
-#   %107 : Tensor = aten::to(%105, %141, %43, %43, %42)
-#   %109 : Tensor = aten::zeros_like(%a.1, %42, %42, %42, %42, %42)
-#   %110 : Tensor = aten::select_scatter(%109, %101, %7, %7)
-#   %114 : Tensor = aten::sum_to_size(%110, %142)
-#   %116 : Tensor = aten::to(%114, %143, %43, %43, %42)
-#   %118 : Tensor = aten::add(%65, %116, %117)
-#   %120 : Tensor = aten::conj(%118)
-#   %121 : Tensor = aten::mul(%120, %3)
-#   %122 : Tensor = aten::conj(%121)
-#   return (%122, %107)
+#   %55 : float = prim::Constant[value=2.]()
+#   %59 : float = prim::Constant[value=0.]()
+#   %76 : int = prim::Constant[value=0]()
+#   %122 : int = prim::Constant[value=1]()
+#   %a.1 : Tensor = aten::mul(%150, %3)
+#   %45 : Tensor = aten::sum_to_size(%41, %129)
+#   %47 : Tensor = aten::to(%45, %130, %43, %43, %42)
+#   %51 : Tensor = aten::sum_to_size(%47, %131)
+#   %53 : Tensor = aten::to(%51, %132, %43, %43, %42)
+#   %56 : Tensor = aten::conj(%53)
+#   %57 : Tensor = aten::mul(%56, %55)
+#   %58 : Tensor = aten::conj(%57)
+#   %60 : Tensor = aten::masked_fill(%58, %133, %59)
+#   %64 : Tensor = aten::sum_to_size(%60, %134)
+#   %66 : Tensor = aten::to(%64, %135, %43, %43, %42)
+#   %68 : BoolTensor(requires_grad=0) = aten::logical_not(%133)
+#   %69 : Tensor = aten::masked_fill(%58, %68, %59)
+#   %73 : Tensor = aten::sum_to_size(%69, %136)
+#   %75 : Tensor = aten::to(%73, %137, %43, %43, %42)
+#   %78 : Tensor = aten::select(%75, %76, %76)
+#   %82 : Tensor = aten::sum_to_size(%78, %138)
+#   %84 : Tensor = aten::to(%82, %139, %43, %43, %42)
+#   %88 : Tensor = aten::sum_to_size(%84, %140)
+#   %90 : Tensor = aten::to(%88, %141, %43, %43, %42)
+#   %94 : Tensor = aten::sum_to_size(%90, %142)
+#   %96 : Tensor = aten::to(%94, %143, %43, %43, %42)
+#   %98 : Tensor = aten::zeros_like(%96, %42, %42, %42, %42, %42)
+#   %102 : Tensor = aten::sum_to_size(%98, %144)
+#   %104 : Tensor = aten::to(%102, %145, %43, %43, %42)
+#   %108 : Tensor = aten::sum_to_size(%96, %146)
+#   %110 : Tensor = aten::to(%108, %147, %43, %43, %42)
+#   %114 : Tensor = aten::zeros_like(%a.1, %42, %42, %42, %42, %42)
+#   %115 : Tensor = aten::select_scatter(%114, %104, %76, %76)
+#   %119 : Tensor = aten::sum_to_size(%115, %148)
+#   %121 : Tensor = aten::to(%119, %149, %43, %43, %42)
+#   %123 : Tensor = aten::add(%66, %121, %122)
+#   %126 : Tensor = aten::conj(%123)
+#   %127 : Tensor = aten::mul(%126, %3)
+#   %128 : Tensor = aten::conj(%127)
+#   return (%128, %110)
