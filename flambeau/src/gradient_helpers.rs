@@ -65,6 +65,8 @@ def sum_elements(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
     return [a[i] + b[i] for i in range(len(a))]
 
 def written(value: Tensor, before: Tensor) -> Tensor:
+    if not torch.can_cast(value.dtype, before.dtype):
+        raise RuntimeError('the result of an operator in place cannot be cast to the dtype of the tensor')
     return value.to(before.dtype).expand_as(before)
 
 def copy(x: Tensor) -> Tensor:

@@ -26,16 +26,18 @@ pub(crate) const LEFT_GRAPH: &str = "takes a branch that cannot be differentiate
 /// Rounds of expanding bodies of composite operators: their bodies may contain such operators.
 const ROUNDS: usize = 4;
 
-/// Functionalizes writes of a function to its own values, and unrolls loops with constant trip counts.
-const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation,simplify,container_replacement,remove_mutation,\
-                       simplify";
+/// Functionalizes writes of a function to its own lists, and those to its own tensors that certainly fit, so that the error of
+/// one that does not is preserved; and unrolls loops with constant trip counts. [`autodiff::functionalize`] does the others.
+const PREPARE: &str = "simplify,loop_unrolling{constant},remove_mutation{lists},remove_mutation{tensors,exact},simplify,\
+                       container_replacement,remove_mutation{lists},remove_mutation{tensors,exact},simplify";
 
 /// Folds queries of the metadata that a plan assumes, unrolls the loops whose trip counts become constant, and functionalizes
-/// the remaining writes.
+/// writes that certainly fit.
 pub(crate) const SPECIALIZE: &str = "fix{4}(peephole,constant_propagation),\
                           fix{8}(loop_unrolling{constant},container_replacement,scalar_replacement,\
                           lower_simple_tuples,peephole,constant_propagation,dce),\
-                          remove_mutation,fix{2}(peephole,constant_propagation),remove_mutation,cse,dce";
+                          remove_mutation{lists},remove_mutation{tensors,exact},fix{2}(peephole,constant_propagation),\
+                          remove_mutation{lists},remove_mutation{tensors,exact},cse,dce";
 
 /// The graph of an entry, with calls inlined.
 pub(crate) struct Prepared {

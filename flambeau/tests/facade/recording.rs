@@ -287,6 +287,16 @@ def ties(x, m, n):
     m.add_(1)
     return x * n
 
+def narrow_dtype(x, y):
+    z = torch.zeros([2], dtype=torch.int64)
+    z.add_(x)
+    return z * y
+
+def narrow_size(x, y):
+    z = torch.zeros([1, 2])
+    z[0].mul_(y)
+    return z[0] * x
+
 def draws(x, buf):
     y = torch.dropout(x, 0.5, True)
     buf.copy_(y)
@@ -324,6 +334,26 @@ fn calls_that_graphs_cannot_take_run_as_on_the_tape() {
     assert_eq!(three_calls(false, "ties", &tied), three_calls(true, "ties", &tied));
     let buffer = |_| vec![plain(&[1.0; 16]), plain(&[0.0; 16])];
     assert_eq!(three_calls(false, "draws", &buffer), three_calls(true, "draws", &buffer));
+}
+
+/// Functional variants would return results of another dtype or size.
+#[test]
+fn writes_that_do_not_fit_raise_in_graphs() {
+    for (name, y, message) in [
+        ("narrow_dtype", &[2][..], "result type Float can't be cast to the desired output type Long"),
+        ("narrow_size", &[3, 2], "output with shape [2] doesn't match the broadcast shape [3, 2]"),
+    ] {
+        let session = Session::builder().standard().differentiated_after(0).build().unwrap();
+        let entry = session.compile_source(WRITES, "writes.py").unwrap().entry(name).unwrap();
+        for _ in 0..3 {
+            let x = Tensor::from_slice(&[3.0_f32, 5.0], &[2]).unwrap();
+            x.set_requires_grad(true);
+            let count: i64 = y.iter().product();
+            let y = Tensor::from_slice(&vec![1.0_f32; count as usize], y).unwrap();
+            let error = entry.call(&[IValue::Tensor(x), IValue::Tensor(y)], &[]).unwrap_err();
+            assert!(error.message.contains(message), "{name}: {}", error.message);
+        }
+    }
 }
 
 /// A backward pass without a gradient of each output calls the function again, on the elements from before the call.
