@@ -26,6 +26,8 @@ pub struct Tally {
     pub timeout: u64,
     /// Cases in which the property does not hold.
     pub failed: u64,
+    /// Number of guards that failed in the checked cases.
+    pub failed_guards: u64,
 }
 
 impl Tally {
@@ -48,11 +50,15 @@ impl Tally {
 
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Tally { checked, changed, rejected, timeout, failed } = self;
+        let Tally { checked, changed, rejected, timeout, failed, failed_guards } = self;
         write!(
             f,
             "{checked} checked ({changed} changed), {rejected} rejected, {timeout} timeouts, {failed} failed"
-        )
+        )?;
+        match failed_guards {
+            0 => Ok(()),
+            guards => write!(f, "; {guards} guards failed"),
+        }
     }
 }
 

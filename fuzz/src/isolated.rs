@@ -78,7 +78,11 @@ pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
         let (word, text) = match case_of(campaign, &id, &mut base) {
             None => ("none", String::new()),
             Some(case) if what == "text" => ("text", case.to_text()),
-            Some(case) => answer(oracle.check(&case)),
+            Some(case) => {
+                let before = oracle.failed_guards();
+                let outcome = oracle.check(&case);
+                answer(outcome, oracle.failed_guards() - before)
+            }
         };
         let mut out = std::io::stdout().lock();
         writeln!(out, "\n{ANSWER_PREFIX} {word} {}", text.escape_default())?;
@@ -87,10 +91,11 @@ pub fn serve(campaign: &Campaign, oracle: &dyn Oracle) -> std::io::Result<()> {
     Ok(())
 }
 
-fn answer(outcome: CheckOutcome) -> (&'static str, String) {
+/// Returns the word and the text of an answer. The text of a case that holds is the number of guards that failed in it.
+fn answer(outcome: CheckOutcome, failed_guards: u64) -> (&'static str, String) {
     match outcome {
-        CheckOutcome::Checked => ("checked", String::new()),
-        CheckOutcome::Changed => ("changed", String::new()),
+        CheckOutcome::Checked => ("checked", failed_guards.to_string()),
+        CheckOutcome::Changed => ("changed", failed_guards.to_string()),
         CheckOutcome::Rejected(why) => ("rejected", why.to_owned()),
         CheckOutcome::Timeout => ("timeout", String::new()),
         CheckOutcome::Failed(why) => ("failed", why),
@@ -149,6 +154,7 @@ impl IsolatedCampaign<'_> {
                 let answer = client.check(&id)?;
                 if let Ok(mut tally) = tally.lock() {
                     tally.add(&answer.outcome());
+                    tally.failed_guards += answer.failed_guards();
                     progress(&tally);
                 }
                 if let Some(failure) = answer.failure()
@@ -178,7 +184,8 @@ impl IsolatedCampaign<'_> {
 enum Answer {
     /// There is no such case.
     Absent,
-    Given(CheckOutcome),
+    /// The outcome, and the number of guards that failed.
+    Given(CheckOutcome, u64),
     Died(WorkerExit),
 }
 
@@ -194,14 +201,21 @@ impl Answer {
     fn outcome(&self) -> CheckOutcome {
         match self {
             Answer::Absent => CheckOutcome::Rejected("there is no such case"),
-            Answer::Given(outcome) => outcome.clone(),
+            Answer::Given(outcome, _) => outcome.clone(),
             Answer::Died(death) => CheckOutcome::Failed(death.to_string()),
+        }
+    }
+
+    fn failed_guards(&self) -> u64 {
+        match self {
+            Answer::Given(_, failed_guards) => *failed_guards,
+            _ => 0,
         }
     }
 
     fn failure(&self) -> Option<CaseFailure> {
         match self {
-            Answer::Given(CheckOutcome::Failed(why)) => Some(CaseFailure::Reported(why.clone())),
+            Answer::Given(CheckOutcome::Failed(why), _) => Some(CaseFailure::Reported(why.clone())),
             Answer::Died(death) => Some(CaseFailure::Died(death.clone())),
             _ => None,
         }
@@ -257,14 +271,16 @@ impl WorkerClient<'_> {
             Ok(answer) => answer,
             Err(death) => return Ok(Answer::Died(death)),
         };
-        Ok(Answer::Given(match word.as_str() {
+        let failed_guards = text.parse().unwrap_or(0);
+        let outcome = match word.as_str() {
             "none" => return Ok(Answer::Absent),
             "checked" => CheckOutcome::Checked,
             "changed" => CheckOutcome::Changed,
             "failed" => CheckOutcome::Failed(text),
             "timeout" => CheckOutcome::Timeout,
             _ => CheckOutcome::Rejected("see the worker"),
-        }))
+        };
+        Ok(Answer::Given(outcome, failed_guards))
     }
 
     /// Returns the smallest form of a case that failed because of `first`.
@@ -344,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_smaller_case_fails_in_the_same_way() {
-        let reported = || Answer::Given(CheckOutcome::Failed("differs".to_owned()));
+        let reported = || Answer::Given(CheckOutcome::Failed("differs".to_owned()), 0);
         let late = || Answer::Died(WorkerExit::Timeout(Duration::from_secs(20)));
         let killed =
             || Answer::Died(WorkerExit::Ended { status: "signal 11".to_owned(), errors: String::new() });
@@ -354,7 +370,7 @@ mod tests {
                 assert_eq!(next().fails_like(&first), i == k, "{first}, then {:?}", next().outcome());
             }
             assert!(
-                !Answer::Given(CheckOutcome::Timeout).fails_like(&first)
+                !Answer::Given(CheckOutcome::Timeout, 0).fails_like(&first)
                     && !Answer::Absent.fails_like(&first)
             );
         }

@@ -97,11 +97,6 @@ impl PlansAgree {
         })
     }
 
-    /// Returns the number of failed guards in all checks so far, forced or not.
-    pub fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
     /// Plants a bug in plans, which the oracle must find.
     #[must_use]
     pub(crate) fn planted(self, bug: PlanBug) -> PlansAgree {
@@ -112,6 +107,11 @@ impl PlansAgree {
 impl Oracle for PlansAgree {
     fn name(&self) -> String {
         "deopt".into()
+    }
+
+    /// Forced or not.
+    fn failed_guards(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     fn check(&self, case: &Case) -> CheckOutcome {
@@ -377,11 +377,11 @@ mod tests {
         let campaign = Campaign::new(session.registry(), 5);
         let mut with_failures = 0;
         for number in 0..12 {
-            let before = oracle.failures();
+            let before = oracle.failed_guards();
             if let CheckOutcome::Failed(why) = oracle.check(&campaign.case(number)) {
                 panic!("case {number}: {why}");
             }
-            with_failures += u32::from(oracle.failures() > before);
+            with_failures += u32::from(oracle.failed_guards() > before);
         }
         assert!(with_failures >= 6, "{with_failures}");
         let continuations = oracle.continuations.load(Ordering::Relaxed);

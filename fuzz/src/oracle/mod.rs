@@ -74,4 +74,9 @@ pub trait Oracle: Send + Sync {
 
     /// Checks a case.
     fn check(&self, case: &Case) -> CheckOutcome;
+
+    /// Returns the number of guards that failed in all checks so far.
+    fn failed_guards(&self) -> u64 {
+        0
+    }
 }
