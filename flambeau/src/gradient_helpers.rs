@@ -57,12 +57,15 @@ def push(list: List[Tensor], element: Tensor) -> List[Tensor]:
 def element(list: List[Tensor], i: int) -> Tensor:
     return list[i]
 
-def element_grad(list: List[Tensor], i: int, grad: Tensor) -> List[Tensor]:
+def element_grad(list: List[Tensor], i: int, grad: Optional[Tensor]) -> List[Optional[Tensor]]:
     at = i if i >= 0 else i + len(list)
-    return [grad if j == at else torch.zeros_like(list[j]) for j in range(len(list))]
+    return [grad if j == at else None for j in range(len(list))]
 
-def sum_elements(a: List[Tensor], b: List[Tensor]) -> List[Tensor]:
-    return [a[i] + b[i] for i in range(len(a))]
+def sum_elements(a: List[Optional[Tensor]], b: List[Optional[Tensor]]) -> List[Optional[Tensor]]:
+    return [sum_optional(a[i], b[i]) for i in range(len(a))]
+
+def defined_elements(grads: List[Optional[Tensor]], like: List[Tensor]) -> List[Tensor]:
+    return [defined(grads[i], like[i]) for i in range(len(like))]
 
 def written(value: Tensor, before: Tensor) -> Tensor:
     if not torch.can_cast(value.dtype, before.dtype):

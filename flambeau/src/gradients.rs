@@ -306,6 +306,7 @@ impl Library {
             Helper::Detach => "detach",
             Helper::ElementGrad => "element_grad",
             Helper::SumElements => "sum_elements",
+            Helper::DefinedElements => "defined_elements",
             Helper::Written => "written",
             Helper::Copy => "copy",
             Helper::OnesLike => "ones_like",

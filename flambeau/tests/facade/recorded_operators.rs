@@ -76,6 +76,10 @@ def cell(x, w, b):
 def chosen(x, i: int):
     return [torch.zeros_like(x), x * 2][i] + 1
 
+def truncated(x):
+    mantissa, exponent = torch.frexp(x)
+    return torch.special.xlogy(mantissa.type_as(exponent), x)
+
 def uncast(x, casts: bool):
     return torch._autocast_to_reduced_precision(x, casts, casts, 2, 1)
 
@@ -198,6 +202,21 @@ fn integers_require_no_gradients() {
         let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("rounded").unwrap();
         let result = tensor(&entry.call(&[IValue::Tensor(leaf(&[1.5, 2.0]))], &[]).unwrap());
         assert!(!result.requires_grad(), "graphs after {calls} calls");
+    }
+}
+
+/// The gradient of a tensor of integers that is computed from the argument does not reach the argument.
+#[test]
+fn gradients_end_at_tensors_of_integers() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("truncated").unwrap();
+        let mut host = session.host();
+        let x = leaf(&[2.6, 9.5]);
+        let result = tensor(&entry.call_on(&[IValue::Tensor(x.clone())], &[], &mut host).unwrap());
+        let seed = Tensor::from_slice(&[4.0, 8.0], &[2]).unwrap();
+        let gradient = session.gradients(&[(result, seed)], &[x], &mut host).unwrap().remove(0).unwrap();
+        assert_eq!(values(&gradient), [0.0, 0.0], "graphs after {calls} calls");
     }
 }
 

@@ -1,10 +1,11 @@
 //! Activity: the values of a graph that depend differentiably on given values.
 //!
 //! A value is active if it is a tensor, or a list or tuple of tensors, and a chain of operators with derivatives leads
-//! to it from a value that needs a gradient. Branches and loops pass activity on: a result is active if one of the
+//! to it from a value that needs a gradient. Tensors of integers have no gradients. Branches and loops pass activity on: a result is active if one of the
 //! block outputs that it may come from is, a carried value if its initial value or the value of an iteration is. Such a
 //! value is *certain* if each of these is active, so that it depends on a given value in every run. O(nodes + uses).
 
+use super::input_facts::KnownTypes;
 use super::reverse::{FormulaGraphs, OpDerivative, is_element};
 use super::{Named, NotDifferentiable};
 use flambeau_ir::types::TypeKind;
@@ -25,9 +26,10 @@ impl Activity {
         graph: &Graph,
         wrt: &[ValueId],
         formulas: &dyn FormulaGraphs,
+        types: &KnownTypes,
     ) -> Result<Activity, NotDifferentiable> {
         check_effects(graph)?;
-        let mut propagation = Propagation::new(graph, wrt, formulas);
+        let mut propagation = Propagation::new(graph, wrt, formulas, types);
         while let Some(value) = propagation.open.pop() {
             for used in graph.uses(value) {
                 propagation.visit(used)?;
@@ -41,7 +43,8 @@ impl Activity {
     /// are active if a recorded call of it has a history. Nodes that cannot be differentiated have no active results:
     /// differentiation reports them.
     pub(super) fn of_composites(graph: &Graph, wrt: &[ValueId], formulas: &dyn FormulaGraphs) -> Activity {
-        let mut propagation = Propagation::new(graph, wrt, formulas);
+        let types = KnownTypes::of(graph);
+        let mut propagation = Propagation::new(graph, wrt, formulas, &types);
         while let Some(value) = propagation.open.pop() {
             for used in graph.uses(value) {
                 if !propagation.visit_composite(used) {
@@ -130,11 +133,12 @@ impl Dependence {
             }
             ref outputs => outputs.to_vec(),
         };
+        let types = KnownTypes::of(graph);
         let of = |input: ValueId| {
             if !carries(graph.ty(input)) {
                 return Ok(vec![false; values.len()]);
             }
-            let activity = Activity::of(graph, &[input], formulas)?;
+            let activity = Activity::of(graph, &[input], formulas, &types)?;
             Ok(values.iter().map(|value| activity.is_active(*value)).collect())
         };
         Ok(Dependence { of_input: graph.inputs().map(of).collect::<Result<_, _>>()? })
@@ -211,18 +215,24 @@ pub(super) fn is_cast(prim: Prim) -> bool {
 struct Propagation<'a> {
     graph: &'a Graph,
     formulas: &'a dyn FormulaGraphs,
+    types: &'a KnownTypes,
     open: Vec<ValueId>,
     found: Activity,
 }
 
 impl<'a> Propagation<'a> {
-    fn new(graph: &'a Graph, wrt: &[ValueId], formulas: &'a dyn FormulaGraphs) -> Self {
+    fn new(
+        graph: &'a Graph,
+        wrt: &[ValueId],
+        formulas: &'a dyn FormulaGraphs,
+        types: &'a KnownTypes,
+    ) -> Self {
         let found = Activity {
             active: wrt.iter().copied().collect(),
             uncertain: HashSet::default(),
             derivatives: HashMap::default(),
         };
-        Propagation { graph, formulas, open: wrt.to_vec(), found }
+        Propagation { graph, formulas, types, open: wrt.to_vec(), found }
     }
 
     fn finish(mut self) -> Activity {
@@ -339,7 +349,7 @@ impl<'a> Propagation<'a> {
     /// it in every call: `dtype` does. One for each kind of device, as `cpu_dtype`, does so where the call casts.
     fn stated_dtypes(&self, node: NodeId) -> impl Iterator<Item = (bool, ValueId)> {
         let graph = self.graph;
-        let is_known = |v: ValueId| match graph.ty(v).kind() {
+        let is_known = |v: ValueId| match self.types.type_of(graph, v).kind() {
             TypeKind::Tensor(tensor) => tensor.dtype.is_some(),
             _ => false,
         };
@@ -415,7 +425,7 @@ impl<'a> Propagation<'a> {
     }
 
     fn activate(&mut self, value: ValueId) {
-        if carries(self.graph.ty(value)) && self.found.active.insert(value) {
+        if carries(self.types.type_of(self.graph, value)) && self.found.active.insert(value) {
             self.open.push(value);
         }
     }

@@ -75,12 +75,12 @@ pub fn differentiate(
     without: &[Vec<usize>],
     formulas: &dyn FormulaGraphs,
 ) -> Result<Gradient, NotDifferentiable> {
-    let activity = Activity::of(graph, wrt, formulas)?;
+    let types = KnownTypes::of(graph);
+    let activity = Activity::of(graph, wrt, formulas, &types)?;
     let root = graph.root();
     let results: Vec<ValueId> = graph.outputs().collect();
     let mut outputs = active_tensors(graph, &activity, &results)?;
     outputs.retain(|(path, _)| !without.contains(path));
-    let types = KnownTypes::of(graph);
     let seed_types: Vec<Type> = outputs.iter().map(|(_, value)| types.type_of(graph, *value)).collect();
     let mut joint = graph.clone();
     let mut border = Border::of(&joint);

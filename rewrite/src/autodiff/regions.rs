@@ -9,6 +9,7 @@
 use super::NotDifferentiable;
 use super::activity::{Activity, is_cast};
 use super::functionalize::target;
+use super::input_facts::KnownTypes;
 use super::reverse::{FormulaGraphs, Helper, inlined};
 use flambeau_exec::tape::RecordingQuery;
 use flambeau_ir::attr::names;
@@ -208,7 +209,7 @@ pub fn resolve_requires_grad(
     if nodes.is_empty() {
         return Ok(false);
     }
-    let activity = Activity::of(graph, wrt, formulas)?;
+    let activity = Activity::of(graph, wrt, formulas, &KnownTypes::of(graph))?;
     let folded: Vec<(NodeId, bool)> = nodes
         .iter()
         .map(|&node| (node, graph.operand(node, 0)))

@@ -82,10 +82,12 @@ pub enum Helper {
     Element,
     /// `(tensor)`: the tensor, as a constant.
     Detach,
-    /// `(list, i, grad)`: the gradient of a list of which only element `i` has one; the others are zeros.
+    /// `(list, i, grad)`: the gradients of the elements of a list, `None` except that of element `i`.
     ElementGrad,
-    /// `(a, b)`: the sums of the elements of two lists.
+    /// `(a, b)`: the sums of the elements of two lists of gradients that may be `None`.
     SumElements,
+    /// `(grads, like)`: a list of gradients with zeros in place of `None`.
+    DefinedElements,
     /// `(value, before)`: a value that is written to a tensor, in its sizes and dtype.
     Written,
     /// `(tensor)`: a copy.
@@ -260,7 +262,8 @@ impl<'a> Reverse<'a> {
         }
     }
 
-    /// Appends the gradient of a list of which an element is read.
+    /// Appends the gradients of a list of which an element is read: which one may be known only at run time, and the others have
+    /// no gradient by this read.
     fn element(&mut self, node: NodeId, result: ValueId) -> Result<(), NotDifferentiable> {
         let Some(grad) = self.gradient(result) else { return Ok(()) };
         let g = self.editor.graph();
@@ -269,8 +272,13 @@ impl<'a> Reverse<'a> {
         let grad = match self.grad(list).cloned() {
             None => grad,
             Some(Grad::Tensor(sum)) => self.help(Helper::SumElements, &[sum, grad])?,
-            Some(Grad::Elements(_)) => {
-                let sum = self.result_gradient(node, list)?;
+            Some(Grad::Elements(elements)) => {
+                let elements: Vec<ValueId> = elements
+                    .into_iter()
+                    .map(|grad| grad.unwrap_or_else(|| self.editor.constant(IValue::None)))
+                    .collect();
+                let ty = Type::list(Type::optional(Type::TENSOR));
+                let sum = self.editor.value(Prim::ListConstruct, &elements, ty);
                 self.help(Helper::SumElements, &[sum, grad])?
             }
         };
@@ -283,11 +291,7 @@ impl<'a> Reverse<'a> {
         let grads = match self.grad(result).cloned() {
             None => return Ok(()),
             Some(Grad::Elements(grads)) => grads,
-            Some(Grad::Tensor(list)) => {
-                let types = vec![Type::TENSOR; operands.len()];
-                let unpacked = self.editor.node(Prim::ListUnpack, &[list], &types);
-                self.editor.graph().results(unpacked).map(Some).collect()
-            }
+            Some(Grad::Tensor(list)) => self.unpacked_list(list, operands.len()),
         };
         for (operand, grad) in operands.into_iter().zip(grads) {
             if let Some(grad) = grad {
@@ -295,6 +299,13 @@ impl<'a> Reverse<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the elements of a list of gradients, each of which may be `None`.
+    fn unpacked_list(&mut self, list: ValueId, len: usize) -> Vec<Option<ValueId>> {
+        let types = vec![Type::optional(Type::TENSOR); len];
+        let unpacked = self.editor.node(Prim::ListUnpack, &[list], &types);
+        self.editor.graph().results(unpacked).map(Some).collect()
     }
 
     /// Whether a node unpacks a list that an operator made, whose formula reads gradients of all elements.
@@ -434,6 +445,9 @@ impl<'a> Reverse<'a> {
     fn result_gradient(&mut self, node: NodeId, result: ValueId) -> Result<ValueId, NotDifferentiable> {
         match self.grad(result).cloned() {
             Some(Grad::Tensor(grad)) if self.is_optional(grad) => self.help(Helper::Defined, &[grad, result]),
+            Some(Grad::Tensor(grads)) if self.editor.graph().ty(grads).list_elem().is_some() => {
+                self.help(Helper::DefinedElements, &[grads, result])
+            }
             Some(Grad::Tensor(grad)) => Ok(grad),
             Some(Grad::Elements(elements)) => {
                 let is_sure = |grad: &Option<ValueId>| grad.is_some_and(|grad| !self.is_optional(grad));
@@ -498,11 +512,7 @@ impl<'a> Reverse<'a> {
     ) -> Result<(), NotDifferentiable> {
         let mut sums = match self.grad(value).cloned() {
             Some(Grad::Elements(sums)) => sums,
-            Some(Grad::Tensor(list)) => {
-                let types = vec![Type::TENSOR; grads.len()];
-                let unpacked = self.editor.node(Prim::ListUnpack, &[list], &types);
-                self.editor.graph().results(unpacked).map(Some).collect()
-            }
+            Some(Grad::Tensor(list)) => self.unpacked_list(list, grads.len()),
             None => Vec::new(),
         };
         sums.resize(sums.len().max(grads.len()), None);
