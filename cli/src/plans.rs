@@ -3,6 +3,7 @@
 
 use crate::inputs::InputArgs;
 use crate::output::graph_text;
+use crate::profile::guard_text;
 use crate::program::ProgramArgs;
 use anyhow::Result;
 use flambeau::exec::Host;
@@ -68,13 +69,10 @@ fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
     let mut text = String::new();
     for plan in entry.plans() {
         let graph = plan.graph();
-        for state in plan.code().bailouts() {
-            let node = state.node;
-            let (guarded, ty) = (graph.operand(node, 0), graph.ty(graph.result(node, 0)));
-            let at = source_position(graph, node).map_or_else(String::new, |at| format!(" at {at}"));
-            let (name, failures) = (graph.name(guarded), state.failures);
-            text += &format!("# %{name} is {ty}{at}; failures: {failures}\n");
-            if let Some(body) = graph.attr(node, names::subgraph()).and_then(|a| a.as_graph()) {
+        for (position, state) in plan.code().bailouts().into_iter().enumerate() {
+            let guarded = guard_text(graph, position, &state);
+            text += &format!("# {guarded}; failures: {}\n", state.failures);
+            if let Some(body) = graph.attr(state.node, names::subgraph()).and_then(|a| a.as_graph()) {
                 text += &graph_text(body, options)?;
             }
         }

@@ -75,7 +75,7 @@ impl Profile {
         self.table(&mut text, "operator", operators, Some(("(interpreter)", rest)));
         self.table(&mut text, "source line", lines, None);
         self.instructions.entries().iter().for_each(|entry| instructions_text(&mut text, entry));
-        text + &plans_text(entry)
+        text + &plans_text(entry) + &deoptimizations_text(entry)
     }
 
     /// Returns the report as JSON.
@@ -92,7 +92,7 @@ impl Profile {
             "operators": rows(operators),
             "lines": rows(lines),
             "codes": self.instructions.entries().iter().map(instructions_json).collect::<Vec<_>>(),
-            "plans": plans_text(entry),
+            "plans": plans_text(entry) + &deoptimizations_text(entry),
         })
     }
 
@@ -140,27 +140,28 @@ fn micros(time: Duration) -> f64 {
 }
 
 /// Returns the plans of an entry: preconditions, guards and their failures.
-fn plans_text(entry: &Entry) -> String {
+pub(crate) fn plans_text(entry: &Entry) -> String {
     let mut text = String::new();
     for plan in entry.plans() {
         let graph = plan.graph();
         let inputs: Vec<String> =
             graph.inputs().map(|v| format!("%{} : {}", graph.name(v), graph.ty(v))).collect();
         let _ = writeln!(text, "plan {}: ({})", plan.number(), inputs.join(", "));
-        for state in plan.code().bailouts() {
-            let guarded = guard_text(graph, state);
-            let _ = writeln!(text, "  guard {guarded}; failures: {}", state.failures);
+        for (position, state) in plan.code().bailouts().into_iter().enumerate() {
+            let guarded = guard_text(graph, position, &state);
+            let _ = writeln!(text, "  {guarded}; failures: {}", state.failures);
         }
     }
-    text + &deoptimizations_text(entry)
+    text
 }
 
-fn guard_text(graph: &Graph, state: BailoutState) -> String {
+/// Returns a guard with its position in its plan, as `FLAMBEAU_DEOPT=guard:K` names it.
+pub(crate) fn guard_text(graph: &Graph, position: usize, state: &BailoutState) -> String {
     let node = state.node;
     let (value, ty) = (graph.operand(node, 0), graph.ty(graph.result(node, 0)));
     let at = source_position(graph, node).map_or_else(String::new, |at| format!(" at {at}"));
     let length = length_text(state.length);
-    format!("%{} is {ty}{length}{at}", graph.name(value))
+    format!("guard {position}: %{} is {ty}{length}{at}", graph.name(value))
 }
 
 fn length_text(length: Option<usize>) -> String {
@@ -172,19 +173,19 @@ pub(crate) fn deoptimizations_text(entry: &Entry) -> String {
     let mut text = String::new();
     for failed in entry.deoptimizations() {
         let at = failed.location.as_deref().map_or_else(String::new, |at| format!(" at {at}"));
-        let guard = failed.guard.map_or_else(String::new, |index| format!(" {index}"));
-        let _ = writeln!(text, "guard{guard} of plan {} failed: %{}{at}", failed.plan, failed.value);
+        let _ =
+            writeln!(text, "guard {} of plan {} failed: %{}{at}", failed.position, failed.plan, failed.value);
         let _ = writeln!(text, "  expected {}{}", failed.expected, length_text(failed.expected_length));
         let times = if failed.times == 1 { "once".to_owned() } else { format!("{} times", failed.times) };
         let forced = if failed.forced { ", forced by FLAMBEAU_DEOPT" } else { "" };
-        let _ =
-            writeln!(text, "  seen     {}{} ({times}{forced})", failed.seen, length_text(failed.seen_length));
+        let seen = failed.seen.map_or_else(|| "other values".to_owned(), |ty| ty.to_string());
+        let _ = writeln!(text, "  seen     {seen}{} ({times}{forced})", length_text(failed.seen_length));
         match failed.replaced_by {
             Some(plan) => {
                 let _ = writeln!(text, "  replaced by plan {plan}, which omits the guard");
             }
             None if failed.specialized => {
-                text.push_str("  the continuation was specialized to its captured values\n")
+                text.push_str("  the continuation was specialized to the types of its captured values\n")
             }
             None => text.push_str("  calls continued in the unoptimized program\n"),
         }

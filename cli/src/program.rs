@@ -71,7 +71,7 @@ const HEAD: u64 = 4096;
 fn kind_of(bytes: &[u8], name: &str) -> Kind {
     let text = without_comments(bytes);
     let extension = Path::new(name).extension().and_then(|e| e.to_str()).unwrap_or("");
-    if bytes.starts_with(b"PK") || extension == "pt" {
+    if bytes.starts_with(b"PK") || matches!(extension, "pt" | "pt2") {
         Kind::Archive
     } else if text.starts_with(b"graph(") || extension == "ir" {
         Kind::Ir

@@ -25,6 +25,8 @@ const MAX_VERSIONS: u32 = 2;
 pub struct Deoptimization {
     /// The number of the plan.
     pub plan: u32,
+    /// The position of the guard among those of its plan, as [`Deopt::Guard`](crate::Deopt::Guard) names it.
+    pub position: usize,
     /// Number of the guard, which names it across plans: that of the profiling node from which it was made.
     pub guard: Option<i64>,
     /// The guarded value.
@@ -33,8 +35,8 @@ pub struct Deoptimization {
     pub expected: Type,
     /// The guarded length of a list.
     pub expected_length: Option<usize>,
-    /// The type of the value that failed.
-    pub seen: Type,
+    /// The type of the value that failed; `None` for the failures of all kinds of values beyond the first [`MAX_OBSERVED_KINDS`].
+    pub seen: Option<Type>,
     /// The length of the list that failed.
     pub seen_length: Option<usize>,
     /// The source line of the guard, `file:line`.
@@ -51,7 +53,8 @@ pub struct Deoptimization {
 
 /// A kind of values that failed a guard.
 struct ObservedKind {
-    value: Observed,
+    /// `None` for all kinds that are not kept.
+    value: Option<Observed>,
     times: u32,
     forced: bool,
 }
@@ -137,18 +140,19 @@ impl GuardFailures {
     pub(crate) fn report(&self, plan: u32, code: &Code, replaced_by: Option<u32>) -> Vec<Deoptimization> {
         let graph = code.graph();
         let mut all = Vec::new();
-        for (site, state) in self.sites.iter().zip(code.bailouts()) {
+        for (position, (site, state)) in self.sites.iter().zip(code.bailouts()).enumerate() {
             let site = site.lock();
             let guarded = graph.operand(state.node, 0);
             let expected = graph.ty(graph.result(state.node, 0));
             all.extend(site.seen.iter().map(|seen| Deoptimization {
                 plan,
+                position,
                 guard: graph.attr(state.node, names::index()).and_then(|a| a.as_int()),
                 value: graph.name(guarded).to_string(),
                 expected,
                 expected_length: state.length,
-                seen: seen.value.own_type(),
-                seen_length: seen.value.length(),
+                seen: seen.value.as_ref().map(Observed::own_type),
+                seen_length: seen.value.as_ref().and_then(Observed::length),
                 location: source_line(graph, state.node),
                 times: seen.times,
                 forced: seen.forced,
@@ -179,14 +183,14 @@ impl BailoutHandler for GuardFailures {
 
 impl BailoutSite {
     fn note(&mut self, check: &FailedCheck<'_>) {
-        let (value, forced) = (Observed::of(check.value), check.is_forced());
-        let known = self.seen.iter().position(|seen| seen.forced == forced && seen.value == value);
-        match known.unwrap_or(self.seen.len()).min(MAX_OBSERVED_KINDS - 1) {
-            at if at < self.seen.len() => {
-                // The last entry also counts the values that are not kept.
-                self.seen[at].times = self.seen[at].times.saturating_add(1);
-            }
-            _ => self.seen.push(ObservedKind { value, times: 1, forced }),
+        let (value, forced) = (Some(Observed::of(check.value)), check.is_forced());
+        let kept = self.seen.iter().filter(|seen| seen.value.is_some()).count();
+        let is_kept = kept < MAX_OBSERVED_KINDS
+            || self.seen.iter().any(|seen| seen.value == value && seen.forced == forced);
+        let value = value.filter(|_| is_kept);
+        match self.seen.iter_mut().find(|seen| seen.forced == forced && seen.value == value) {
+            Some(seen) => seen.times = seen.times.saturating_add(1),
+            None => self.seen.push(ObservedKind { value, times: 1, forced }),
         }
     }
 }

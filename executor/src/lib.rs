@@ -2,7 +2,7 @@
 //!
 //! An [`Executor`] runs the first calls of a function with profiling nodes, merges what they observed in a
 //! [`ProfilingRecord`], and has the passes of `rewrite` make a graph that is valid under guards. Guards of arguments are
-//! checked when a plan is selected by [`CompleteArgumentSpec`]; the other guards are bail-outs, which continue in the
+//! checked when a plan is selected (its precondition) and remembered by [`CompleteArgumentSpec`]; the other guards are bail-outs, which continue in the
 //! program as it was before passes relied on guards. No code of this crate names an operator.
 
 mod attributes;

@@ -1,4 +1,4 @@
-//! The plans of one function, found by argument spec.
+//! The plans of one function: found by their preconditions, and remembered by the argument specs of calls.
 //!
 //! A plan is valid for calls whose arguments fit the declared types of its graph's inputs, its *precondition*. If the
 //! precondition of a plan implies that of another one, the plan comes first in the list, so the first plan that fits a call is a

@@ -1,7 +1,7 @@
 //! Argument specs: the metadata of a call's arguments as a short sequence of words, with a hash.
 //!
-//! Two calls with equal specs satisfy the same assumptions, so the spec is the key under which a function's plans are
-//! found. The words are written and hashed in one pass over the arguments. A spec describes
+//! Two calls with equal specs satisfy the same assumptions, so the spec is the key under which the plan that
+//! was found for a call is remembered. The words are written and hashed in one pass over the arguments. A spec describes
 //!
 //! - a tensor: dtype, device, rank, sizes, strides and whether it requires a gradient;
 //! - a tuple: its members, up to [`MAX_DEPTH`]; the spec of deeper tuples is *truncated*;

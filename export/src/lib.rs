@@ -1,6 +1,6 @@
 //! Exported programs: the `.pt2` files of `torch.export.save`.
 //!
-//! A `.pt2` file is a zip container with a graph of functional operators as JSON, the tensors that the graph refers to, and
+//! A `.pt2` file is a zip container with a graph of operators as JSON (functional ones after decomposition; training programs may write), the tensors that the graph refers to, and
 //! the signature that relates both to a call. The modules of this crate follow these layers from the bottom:
 //!
 //! * [`json`] parses JSON without building a tree, with positions for errors;

@@ -220,7 +220,7 @@ impl ExportedProgram {
         self.call_on(args, kwargs, &mut self.entry.session().host())
     }
 
-    /// Calls the program on a given host. If the host has a tape, the call is recorded for gradients.
+    /// Calls the program on a given host. The call is recorded for gradients if an argument or a parameter requires one.
     ///
     /// # Errors
     /// As [`ExportedProgram::call`].

@@ -1,9 +1,11 @@
-//! Recorded calls that run differentiated graphs: the plans of an entry, and how a call of one becomes a node of history.
+//! Recorded calls that run differentiated graphs: the plans of an entry, and how a call of one becomes one node of the autograd
+//! graph of the tape (its *history*).
 //!
 //! A plan belongs to the metadata of arguments and to the parameters that require gradients. Its forward graph runs
-//! optimized and without a tape; one node of history holds the backward graph. An entry whose graph cannot be
-//! differentiated (effects, operators without formulas) runs on the tape, operator by
-//! operator. Results that are views of arguments get their history from the layouts, as on the tape.
+//! optimized and without a tape; one node of history holds the backward graph. The first calls of an entry
+//! (`SessionBuilder::differentiated_after`), calls of more than [`MAX_PLANS`] kinds, those that take a branch which cannot be
+//! differentiated, and all calls of an entry whose graph cannot be (effects, operators without formulas) run on the tape,
+//! operator by operator. Results that are views of arguments get their history from the layouts, as on the tape.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -23,7 +25,7 @@ use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Ty
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::{DType, Tensor};
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Plans of an entry; more kinds of calls run on the tape.
@@ -36,6 +38,8 @@ pub(crate) const SECOND_ORDER: &str = "second derivative: ";
 #[derive(Default)]
 pub(crate) struct GraphPlans {
     calls: AtomicU32,
+    /// Whether a call was recorded because its kind is beyond the limit, or has no key.
+    is_beyond_limit: AtomicBool,
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, PlanResult)>>,
@@ -194,6 +198,11 @@ impl GraphPlans {
                 Err(reason) => found.push(reason.clone()),
             }
         }
+        if self.is_beyond_limit.load(Ordering::Relaxed) {
+            found.push(format!(
+                "calls of more than {MAX_PLANS} kinds (sizes, dtypes, strides of the arguments), or with arguments nested too deep"
+            ));
+        }
         found
     }
 
@@ -203,7 +212,10 @@ impl GraphPlans {
         prepared: &Prepared,
         args: &[IValue],
     ) -> Result<Option<Arc<GradientPlan>>, Error> {
-        let Some(key) = prepared.key(engine, args) else { return Ok(None) };
+        let Some(key) = prepared.key(engine, args) else {
+            self.is_beyond_limit.store(true, Ordering::Relaxed);
+            return Ok(None);
+        };
         let of_numbers = |(i, arg): (usize, &IValue)| match arg {
             IValue::Int(n) => Some((i, *n)),
             IValue::Bool(b) => Some((i, i64::from(*b))),
@@ -232,6 +244,7 @@ impl GraphPlans {
             return Ok(plan.clone().ok());
         }
         if plans.len() >= MAX_PLANS {
+            self.is_beyond_limit.store(true, Ordering::Relaxed);
             return Ok(None);
         }
         let plan = GradientPlan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);

@@ -305,7 +305,7 @@ fn locate(bytes: &[u8]) -> Result<ZipSliceArchive<&[u8]>, ArchiveError> {
     if &bytes[end..end + 4] != END_SIGNATURE {
         let has_one = bytes.windows(4).rev().take(1 << 16).any(|w| w == END_SIGNATURE);
         return Err(not_zip(match has_one {
-            true => "bytes follow the end record, or the end record is damaged",
+            true => "the file is truncated, the end record is damaged, or bytes follow it",
             false => "there is no end record: not a zip file, or truncated",
         }));
     }
@@ -515,7 +515,7 @@ fn strip_top_folder(
 pub(crate) fn exported_program() -> ArchiveError {
     ArchiveError::new(
         ArchiveCode::Value,
-        "this is an exported program (`torch.export.save`), not a module or weights",
+        "this is an exported program (`torch.export.save`), not a module or weights; `flambeau convert FILE.pt2 FILE.pt` makes a module of it",
     )
 }
 

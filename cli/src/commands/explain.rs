@@ -5,7 +5,7 @@ use crate::input_types::InputTypeArgs;
 use crate::inputs::InputArgs;
 use crate::output::{self, command_line_error, did_you_mean, usage};
 use crate::plans::{CALLS, quiet_host};
-use crate::profile::deoptimizations_text;
+use crate::profile::{deoptimizations_text, plans_text};
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::{Setup, control};
 use crate::skipped::{Run, UnacceptedRules};
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "%A,%B", value_delimiter = ',')]
     alias: Vec<String>,
     /// Call the program on the given inputs until it is specialized to them, then on the inputs of `--then`, and show
-    /// which guards failed, the expected and found types, and the recompiled continuations.
+    /// the plans with their guards, and which guards failed: the expected and found types, and what was compiled instead.
     #[arg(long, conflicts_with_all = ["value", "alias"])]
     deopt: bool,
     /// Inputs of a further call for `--deopt`, in the format of `--inputs`. May be given several times.
@@ -119,13 +119,9 @@ fn deopt(args: &Args, setup: Setup) -> Result<()> {
             result.map_err(|e| options.with_command_line_code(e))?;
         }
     }
-    let text = deoptimizations_text(&entry);
-    let plans = entry.plans().len();
-    let none = format!(
-        "no guard failed; there {}\n",
-        if plans == 1 { "is 1 plan".to_owned() } else { format!("are {plans} plans") }
-    );
-    output::text(if text.is_empty() { &none } else { &text })?;
+    let failed = deoptimizations_text(&entry);
+    let failed = if failed.is_empty() { "no guard failed\n" } else { &failed };
+    output::text(&(plans_text(&entry) + failed))?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exported;
 use crate::inputs::{InputArgs, Inputs};
-use crate::output::{self, OutputArgs};
+use crate::output::{self, OutputArgs, command_line_error};
 use crate::plans::quiet_host;
 use crate::profile::{Profile, warm_up};
 use crate::program::{ProgramArgs, ThreadArgs};
@@ -84,14 +84,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
 
 /// Calls an exported program.
 fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Result<()> {
-    anyhow::ensure!(
-        !args.profile && args.plans.is_none(),
-        "`--profile` and `--plans` are for functions and methods"
-    );
-    anyhow::ensure!(
-        args.program.entry.is_none(),
-        "`--entry` is for programs with several functions or methods"
-    );
+    if args.profile || args.plans.is_some() {
+        return Err(command_line_error("`--profile` and `--plans` are for functions and methods"));
+    }
+    if args.program.entry.is_some() {
+        return Err(command_line_error("`--entry` is for programs with several functions or methods"));
+    }
     let inputs = args.inputs.read_exported()?;
     let mut host = host(session, args.output);
     let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);

@@ -32,7 +32,7 @@
 //!
 //! `piecewise`: the gradient of the gradient with respect to the argument is zero, as in PyTorch, where such a gradient is an
 //! operator that reads the argument; without the word it would not depend on the argument at all. `by`: the gradients are those
-//! of the expression, which the backward pass runs again and differentiates. Composite operators need no formula of their own.
+//! of the expression: graphs contain it instead of the operator, and a backward pass over a recorded call runs it again on a tape. Composite operators need no formula of their own.
 //!
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; `grad1`, `grad2` …
 //! of the others), `result` (`result1` …), `self_like` and the functions of the texts passed as [`Gradients::helpers`].

@@ -1,4 +1,5 @@
-//! Functionalization: writes to tensors that the graph allocates become operators that return new tensors.
+//! Functionalization: writes to tensors that the graph allocates, and to inputs and attributes that the caller names, become operators
+//! that return new tensors.
 //!
 //! A tensor over written memory is described by its *base*, the result of the node that made the memory, and a chain of views.
 //! The pass tracks the current value of each base. A write computes the new value of the written view by the functional

@@ -3,7 +3,7 @@
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
 //! - `bodies.rs`: replacement of composite operators by the operators they consist of.
 //! - `declare_writes.rs`: replacement of operators whose writes schemas do not declare; `functionalize.rs`: replacement of
-//!   writes to tensors that the graph allocates.
+//!   writes to tensors that the graph allocates or the caller names.
 //! - `lists.rs`: replacement of lists and tuples of known lengths by their elements.
 //! - `regions.rs`: regions without gradients, and queries of `requires_grad`.
 //! - `raise.rs`: replacement of branches that cannot be differentiated by errors.
