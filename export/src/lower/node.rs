@@ -3,8 +3,7 @@
 use flambeau_ir::schema::{ArgInfo, FunctionSchema, SchemaCall, match_call, match_one};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
-    AutocastPolicy, CallValues, IValue, ImplicitConversion, LoweringRole, NodeId, OpId, Prim, Symbol, Type,
-    ValueId,
+    CallValues, IValue, ImplicitConversion, LoweringRole, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
 use flambeau_tensor::Tensor;
 
@@ -57,9 +56,8 @@ impl<'m> Lowering<'m> {
         }
         let op = self.overload_for_numbers(op, &given);
         let given = self.as_tensors(op, given)?;
-        let given = self.cast(op, given)?;
         let node = self.call(op, &given)?;
-        Ok(self.graph.results(node).collect())
+        self.in_region(node)
     }
 
     /// Returns the overload to call if numbers are given for tensors. PyTorch's operators accept a number for a tensor
@@ -90,35 +88,6 @@ impl<'m> Lowering<'m> {
         let other =
             self.registry.overloads(own.name).iter().find(|&&other| accepts(self.registry.schema(other)));
         other.copied().unwrap_or(op)
-    }
-
-    /// Converts the tensors among the operands as a region of automatic mixed precision does.
-    fn cast(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
-        let registry = std::sync::Arc::clone(&self.registry);
-        let (Some(dtype), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
-            return Ok(given);
-        };
-        let mut cast = Vec::with_capacity(given.len());
-        for (index, value) in given {
-            if !self.graph.ty(value).is_tensor() {
-                cast.push((index, value));
-                continue;
-            }
-            let no = self.constant(IValue::Bool(false), Type::BOOL);
-            let yes = self.constant(IValue::Bool(true), Type::BOOL);
-            let value = match policy {
-                AutocastPolicy::Reduced => {
-                    let dtype = self.int(dtype);
-                    let operands = [value, no, yes, dtype, dtype];
-                    self.role_value(LoweringRole::ToReducedPrecision, &operands, Type::TENSOR)?
-                }
-                AutocastPolicy::Full => {
-                    self.role_value(LoweringRole::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
-                }
-            };
-            cast.push((index, value));
-        }
-        Ok(cast)
     }
 
     /// Makes tensors of the constant numbers that are given for tensors. Their dtype is that of the first tensor among the

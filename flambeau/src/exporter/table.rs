@@ -137,6 +137,12 @@ impl DecompositionTable {
         self.functions.get(&(use_, op))
     }
 
+    /// Returns the function in place of an operator, with its calls inlined.
+    pub(crate) fn inlined(&self, session: &Session, op: OpId) -> Result<Option<Arc<Graph>>, Error> {
+        let Some((_, graph)) = self.function(Use::Replaces, op) else { return Ok(None) };
+        Ok(Some(Arc::new(session.apply_text(graph, &self.unit, "inline")?)))
+    }
+
     /// Returns the operator under its canonical name.
     pub(super) fn canonical(&self, op: OpId) -> OpId {
         self.canonical.get(&op).copied().unwrap_or(op)
