@@ -458,6 +458,28 @@ class AutocastRecurrent(nn.Module):
             return self.gru(x), self.rnn(x), cells
 
 
+@program((r(7, 3),), (r(2, 5),), dynamic=({0: rows, 1: Dim("width", max=40)},), forms=("", "core"))
+def powers(x):
+    n, m = x.shape
+    bounded = torch.sym_max(n, m), torch.sym_min(n, m), torch.sym_ite(n > m, n, m)
+    return x.new_full((2,), n**2), x.new_full((2,), n**m), x.new_full((1,), 2**n), x * n**0.5, x.new_zeros(bounded)
+
+
+@program((r(7, 3) + 4,), (r(7, 3) - 4,), dynamic=({0: rows},), forms=("",))
+def decided(x):
+    return torch.cond((x.sum() > 3).item(), lambda x: x + 1, lambda x: x - 1, (x,)), torch.cond(x.any().item(), lambda x: x * 2, lambda x: x, (x,))
+
+
+@program((torch.tensor([2, 4]),), (torch.tensor([2, 3]),), (torch.tensor([0, 2]),), (torch.tensor([4, 4]),), forms=("",), fails=(1, 2, 3))
+def conditions(x):
+    n = x.sum().item()
+    torch._check(n > 2)
+    torch._check(n % 2 == 0)
+    torch._check(n != 8)
+    torch._assert_async((x < 100).all(), "too large")
+    return x.to(torch.float64) + n
+
+
 @program((r(3, 4),), forms=("",))
 def checked(x):
     torch._assert_async(x.sum() < 100, "too large")

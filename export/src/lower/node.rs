@@ -7,6 +7,7 @@ use flambeau_ir::{
 };
 use flambeau_tensor::Tensor;
 
+use super::control::of_both;
 use super::{Lowering, Res, ValueMeta, arguments};
 use crate::error::quoted;
 use crate::fx::Target;
@@ -171,8 +172,15 @@ impl<'m> Lowering<'m> {
             (_, inputs) => inputs.iter().map(|input| self.free(&input.arg)).collect::<Res<_>>()?,
         };
         if let ("torch.sym_ite", [condition, yes, no]) = (name, args.as_slice()) {
-            let ty = self.graph.ty(*yes);
-            return Ok(self.edit().value(Prim::IfThenElse, &[*condition, *yes, *no], ty));
+            // A branch, because `prim::IfThenElse` has no source form.
+            let ty = of_both(self.graph.ty(*yes), self.graph.ty(*no));
+            let mut edit = self.edit();
+            let node = edit.node(Prim::If, &[*condition], &[ty]);
+            for value in [*yes, *no] {
+                let block = edit.add_block(node);
+                edit.add_block_output(block, value);
+            }
+            return Ok(self.graph.result(node, 0));
         }
         if let ("round" | "builtins.round", [x]) = (name, args.as_slice()) {
             // Python's `round` returns an integer.
@@ -279,6 +287,14 @@ impl<'m> Lowering<'m> {
             Argument::SymInt(_) => ImplicitConversion::NumberToInt,
             Argument::SymFloat(_) => ImplicitConversion::NumberToFloat,
             Argument::SymBool(_) => {
+                // The element of a tensor.
+                let element = self.graph.def(value);
+                if let [tensor] = self.graph.operands(element).collect::<Vec<_>>()[..]
+                    && self.graph.ty(tensor).is_tensor()
+                {
+                    self.edit().erase(element);
+                    return self.role_value(LoweringRole::ToBool, &[tensor], Type::BOOL);
+                }
                 let zero = self.constant(IValue::Int(0), Type::NUMBER);
                 return self.function("_operator.ne", &[value, zero]);
             }

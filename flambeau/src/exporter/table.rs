@@ -73,6 +73,11 @@ impl DecompositionTable {
         DecompositionTable::from_source(session, flambeau_ops::decompositions::CORE_ATEN)
     }
 
+    /// Returns the table of functions in place of operators that modules of TorchScript cannot have.
+    pub(crate) fn module_forms(session: &Session) -> Result<DecompositionTable, Error> {
+        DecompositionTable::compile(session, flambeau_ops::decompositions::MODULE_FORMS)
+    }
+
     /// Compiles a table; the text is described at the top of the file that defines the table of core ATen,
     /// `ops/src/decompositions/core_aten.py`.
     ///
