@@ -5,8 +5,8 @@
 //! for the default lower bound 2, which PyTorch does not enforce. Files since schema 8.14 repeat these conditions as
 //! guards, and may add others. dtypes and devices are not conditions.
 //!
-//! Errors have the texts of PyTorch 2.6 to 2.8, which name the argument and the dimension; a guard that only the file
-//! states is reported as PyTorch 2.9 does: `Guard failed: x.size()[0] <= 12`.
+//! Errors have the texts of the version of PyTorch that wrote the file, which name the argument and the dimension: `Expected input at
+//! *args[0].shape[0] to be <= 12, but got 13` in files without guards, else the guard, `Guard failed: x.size()[0] <= 12`.
 
 use std::collections::BTreeMap;
 
@@ -47,8 +47,10 @@ pub struct CallSpec {
 /// A leaf of the arguments.
 #[derive(Clone, Debug)]
 struct Leaf {
-    /// Its place: `*args[0]['k']`.
+    /// Its place: `*args[0]['k']`, or `'name'['k']`.
     path: String,
+    /// The name of its placeholder.
+    name: String,
     condition: Condition,
 }
 
@@ -193,13 +195,17 @@ impl CallSpec {
             arg.leaf_paths(&format!("*args[{i}]"), &mut paths);
         }
         for (name, value) in &self.kwargs {
-            value.leaf_paths(name, &mut paths);
+            value.leaf_paths(&format!("'{name}'"), &mut paths);
         }
         let specs = model.module.signature.inputs.iter();
-        let conditions: Vec<Condition> = specs
+        let conditions: Vec<(String, Condition)> = specs
             .filter_map(|spec| match spec {
-                InputSpec::UserInput { arg } => Some(condition(&model.module.graph, arg)),
-                InputSpec::ConstantInput { value, .. } => Some(Condition::Constant(constant(value))),
+                InputSpec::UserInput { arg } => {
+                    Some((arg.name().unwrap_or_default().to_owned(), condition(&model.module.graph, arg)))
+                }
+                InputSpec::ConstantInput { name, value } => {
+                    Some((name.clone(), Condition::Constant(constant(value))))
+                }
                 _ => None,
             })
             .collect();
@@ -207,7 +213,8 @@ impl CallSpec {
             let (own, stated) = (conditions.len(), paths.len());
             return Err(broken(format!("the arguments have {own} leaves, their tree spec {stated}")));
         }
-        Ok(paths.into_iter().zip(conditions).map(|(path, condition)| Leaf { path, condition }).collect())
+        let leaves = paths.into_iter().zip(conditions);
+        Ok(leaves.map(|(path, (name, condition))| Leaf { path, name, condition }).collect())
     }
 
     /// Returns the ranges of the sizes that are expressions.
@@ -321,9 +328,15 @@ impl CallSpec {
     /// # Errors
     /// `E013` for the first condition that does not hold.
     pub fn check(&self, leaves: &[IValue]) -> Res<()> {
+        // A guard whose terms have no values, because an argument has another kind, is checked after the kinds.
+        for guard in &self.guards {
+            if guard.holds(&self.exprs, leaves) == Some(false) {
+                return Err(guard.failed());
+            }
+        }
         let mut bindings = Bindings::new();
         // Sizes with several symbols of which one is unknown are checked when all symbols are known.
-        let mut deferred: Vec<(String, ExprId, i64)> = Vec::new();
+        let mut deferred: Vec<(Place<'_>, ExprId, i64)> = Vec::new();
         for (leaf, value) in self.leaves.iter().zip(leaves) {
             match (&leaf.condition, value) {
                 (Condition::Tensor(sizes), IValue::Tensor(tensor)) => {
@@ -331,7 +344,8 @@ impl CallSpec {
                 }
                 (Condition::Tensor(_), other) => return Err(not_of_kind(leaf, "a tensor", other)),
                 (Condition::Int(size), IValue::Int(n)) => {
-                    self.check_size(&leaf.path, size, *n, &mut bindings, &mut deferred)?;
+                    let place = Place { leaf, dim: None };
+                    self.check_size(place, size, *n, &mut bindings, &mut deferred)?;
                 }
                 (Condition::Int(_), other) => return Err(not_of_kind(leaf, "an int", other)),
                 (Condition::OfType(ty), other) if other.type_of() != *ty => {
@@ -348,23 +362,26 @@ impl CallSpec {
         }
         for (place, expr, value) in deferred {
             let solved = bindings.relate(&self.exprs, expr, value);
-            self.accept(&place, expr, value, solved)?;
+            self.accept(place, expr, value, solved)?;
         }
-        self.guards.iter().try_for_each(|guard| self.check_guard(guard, leaves))
+        match self.guards.iter().find(|guard| guard.holds(&self.exprs, leaves) != Some(true)) {
+            Some(guard) => Err(guard.failed()),
+            None => Ok(()),
+        }
     }
 
-    fn check_sizes(
-        &self,
-        leaf: &Leaf,
+    fn check_sizes<'s>(
+        &'s self,
+        leaf: &'s Leaf,
         sizes: &[SymInt],
         tensor: &Tensor,
         bindings: &mut Bindings,
-        deferred: &mut Vec<(String, ExprId, i64)>,
+        deferred: &mut Vec<(Place<'s>, ExprId, i64)>,
     ) -> Res<()> {
         if sizes.len() != tensor.rank() {
             let stated: Vec<String> = sizes.iter().map(|size| self.size_text(size)).collect();
             return Err(refused(format!(
-                "Unexpected number of dimensions in input at {}.shape (expected [{}], got {:?})",
+                "Unexpected number of dimensions in input at {}.shape (expected torch.Size([{}]), got torch.Size({:?}))",
                 leaf.path,
                 stated.join(", "),
                 tensor.sizes()
@@ -376,7 +393,7 @@ impl CallSpec {
             {
                 continue;
             }
-            self.check_size(&format!("{}.shape[{dim}]", leaf.path), size, own, bindings, deferred)?;
+            self.check_size(Place { leaf, dim: Some(dim) }, size, own, bindings, deferred)?;
         }
         Ok(())
     }
@@ -389,13 +406,13 @@ impl CallSpec {
     }
 
     /// Relates a size or an integer argument to its metadata.
-    fn check_size(
-        &self,
-        place: &str,
+    fn check_size<'s>(
+        &'s self,
+        place: Place<'s>,
         size: &SymInt,
         own: i64,
         bindings: &mut Bindings,
-        deferred: &mut Vec<(String, ExprId, i64)>,
+        deferred: &mut Vec<(Place<'s>, ExprId, i64)>,
     ) -> Res<()> {
         let expr = match size {
             SymInt::Int(n) if *n == own => return Ok(()),
@@ -406,7 +423,7 @@ impl CallSpec {
         };
         let solved = bindings.relate(&self.exprs, expr, own);
         if let Ok(Solved::Undetermined) = solved {
-            deferred.push((place.to_owned(), expr, own));
+            deferred.push((place, expr, own));
             return Ok(());
         }
         self.accept(place, expr, own, solved)?;
@@ -422,7 +439,7 @@ impl CallSpec {
 
     fn accept(
         &self,
-        place: &str,
+        place: Place<'_>,
         expr: ExprId,
         own: i64,
         solved: Result<Solved, crate::expr::ExprError>,
@@ -435,6 +452,7 @@ impl CallSpec {
             }
             Ok(Solved::NoSolution(symbol)) => {
                 let form = self.exprs.to_text(expr);
+                let place = place.of_placeholder();
                 Err(refused(format!(
                     "Expected input {place} = {own} to be of the form {form}, where {symbol} is an integer"
                 )))
@@ -445,23 +463,57 @@ impl CallSpec {
         }
     }
 
-    fn check_guard(&self, guard: &InputGuard, leaves: &[IValue]) -> Res<()> {
-        let value_of = |symbol: Symbol| {
-            let (_, leaf, property) = guard.sources.iter().find(|(own, ..)| *own == symbol)?;
-            property.of(leaves.get(*leaf)?)
-        };
-        let failed = || refused(format!("Guard failed: {}", guard.guard.text));
-        match self.exprs.eval(guard.guard.condition, &value_of) {
-            Ok(Number::Bool(true)) => Ok(()),
-            Ok(Number::Int(n)) if n != 0 => Ok(()),
-            // A condition without a value, such as a remainder by zero, does not hold.
-            _ => Err(failed()),
-        }
-    }
-
     /// Builds the result of a call from the leaves; returns `None` if there are too few.
     pub fn unflatten(&self, leaves: impl IntoIterator<Item = IValue>) -> Option<IValue> {
         self.output.unflatten(&mut leaves.into_iter())
+    }
+}
+
+impl InputGuard {
+    /// Returns whether the guard holds; `None` if a term has no value, or the condition has none, as a remainder by zero.
+    fn holds(&self, exprs: &Exprs, leaves: &[IValue]) -> Option<bool> {
+        let value_of = |symbol: Symbol| {
+            let (_, leaf, property) = self.sources.iter().find(|(own, ..)| *own == symbol)?;
+            property.of(leaves.get(*leaf)?)
+        };
+        match exprs.eval(self.guard.condition, &value_of).ok()? {
+            Number::Bool(holds) => Some(holds),
+            Number::Int(n) => Some(n != 0),
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn failed(&self) -> ExportError {
+        refused(format!("Guard failed: {}", self.guard.text))
+    }
+}
+
+/// A number of an argument, for messages.
+#[derive(Clone, Copy, Debug)]
+struct Place<'s> {
+    leaf: &'s Leaf,
+    /// The dimension, of a size of a tensor.
+    dim: Option<usize>,
+}
+
+impl Place<'_> {
+    /// Returns the place by the name of the placeholder, as PyTorch does for some conditions.
+    fn of_placeholder(self) -> String {
+        self.under(&self.leaf.name)
+    }
+
+    fn under(self, name: &str) -> String {
+        match self.dim {
+            Some(dim) => format!("{name}.shape[{dim}]"),
+            None => name.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.under(&self.leaf.path))
     }
 }
 

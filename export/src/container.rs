@@ -162,9 +162,17 @@ impl<'a> Container<'a> {
             }),
         };
         let Some(&chosen) = chosen else {
-            let wanted = quoted(wanted.unwrap_or(DEFAULT_MODEL));
+            let wanted = wanted.unwrap_or(DEFAULT_MODEL);
+            if names.is_empty() {
+                let record = quoted(&format!("{MODELS}{wanted}.json"));
+                let message = format!(
+                    "the archive is incomplete: it has no record {record}, which PyTorch omits if it cannot save the program"
+                );
+                return Err(ExportError::new(ExportCode::Layout, message));
+            }
+            let wanted = quoted(wanted);
             let known: Vec<_> = names.iter().take(8).map(|n| quoted(n)).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let known = known.join(", ");
             let message = format!("the archive has no program {wanted}; its programs: {known}");
             return Err(ExportError::new(ExportCode::Layout, message));
         };

@@ -38,5 +38,5 @@ pub fn use_program(program: &ProgramModel, registry: &Arc<Registry>) -> bool {
     ];
     assert!(!valid || texts.iter().all(Result::is_ok), "a valid program has texts");
     let call = CallSpec::new(program);
-    lower(program, registry).is_ok() && call.is_ok() && valid
+    lower(program, registry, &|_| Ok(None)).is_ok() && call.is_ok() && valid
 }

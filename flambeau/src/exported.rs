@@ -5,6 +5,7 @@
 //! session, copies new contents into mutated buffers and arguments, and builds the result.
 
 use crate::error::Error;
+use crate::exporter::DecompositionTable;
 use crate::program::{Entry, Program};
 use crate::session::Session;
 use flambeau_archive::Weights;
@@ -16,8 +17,9 @@ use flambeau_export::read::{ReadOptions, read, read_file};
 use flambeau_export::verify::verify;
 use flambeau_export::write::{FileVersion, write, write_file};
 use flambeau_export::{ExportCode, ExportError};
-use flambeau_ir::{Fault, Graph, IValue};
+use flambeau_ir::{Fault, Graph, IValue, OpId};
 use flambeau_tensor::Tensor;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -266,7 +268,20 @@ impl ExportedProgram {
 /// Verifies a model, and returns the interface of its call and its graph.
 fn checked(session: &Session, model: &ProgramModel) -> Result<(CallSpec, Lowered), Error> {
     verify(model, session.registry())?;
-    Ok((CallSpec::new(model)?, lower(model, session.registry())?))
+    // The table is compiled for programs that call composite operators in regions of automatic mixed precision.
+    let table = OnceCell::new();
+    let composite = |op: OpId| -> Result<Option<Arc<Graph>>, Error> {
+        let table = match table.get() {
+            Some(table) => table,
+            None => {
+                let made = DecompositionTable::core_aten(session)?;
+                table.get_or_init(|| made)
+            }
+        };
+        table.inlined(session, op)
+    };
+    let composites = |op| composite(op).map_err(|e| ExportError::new(ExportCode::Operator, e.to_string()));
+    Ok((CallSpec::new(model)?, lower(model, session.registry(), &composites)?))
 }
 
 /// Returns what an input of the graph is in a call.

@@ -8,6 +8,7 @@
 
 use crate::error::Error;
 use crate::exported::{ExportedProgram, Input, Output};
+use crate::module_forms::{Replaced, replace_operators};
 use crate::program::{Program, Root};
 use crate::scalar_operands::replace_bools;
 use flambeau_archive::UncompiledFunctions;
@@ -38,6 +39,8 @@ pub(crate) struct Flat {
     pub(crate) function: Function,
     /// The values that are read from attributes, by path: tensors, and the modules that have them.
     pub(crate) reads: Vec<(String, ValueId)>,
+    /// The nodes of the program by those that are in their place.
+    pub(crate) replaced: Replaced,
 }
 
 /// The attributes of a module.
@@ -116,6 +119,7 @@ impl ExportedProgram {
     pub(crate) fn forward(&self, class: Type, unit: &CompilationUnit) -> Result<Flat, Error> {
         let parts = self.parts();
         let mut graph = Graph::clone(self.graph());
+        let replaced = replace_operators(&mut graph, self.entry().session())?;
         replace_bools(&mut graph, self.metadata())?;
         let root = graph.root();
         let old: Vec<ValueId> = graph.inputs().collect();
@@ -191,7 +195,8 @@ impl ExportedProgram {
             varret: false,
         };
         let function = Function { name, schema: Arc::new(schema), graph: Arc::new(graph) };
-        Ok(Flat { function, reads: reads.into_iter().map(|(path, (value, _))| (path, value)).collect() })
+        let reads = reads.into_iter().map(|(path, (value, _))| (path, value)).collect();
+        Ok(Flat { function, reads, replaced })
     }
 }
 

@@ -24,7 +24,7 @@ use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An operator's derivative, and its formulas as text.
 struct Known {
@@ -72,7 +72,9 @@ type Key = (OpId, usize, bool);
 pub(crate) struct Library {
     session: Session,
     table: GradientTable,
-    helpers: Arc<SourceFile>,
+    /// The functions that formulas call. They are parsed when the first formula is compiled: a call that is recorded, but not
+    /// differentiated, needs none.
+    helpers: OnceLock<Arc<SourceFile>>,
     known: Mutex<BTreeMap<OpId, Option<Arc<Known>>>>,
     compiled: Mutex<BTreeMap<Key, Entry>>,
     /// Derivatives as graphs, and the helpers of differentiation.
@@ -100,13 +102,11 @@ impl Library {
     pub(crate) fn new(session: &Session) -> Result<Library, Error> {
         let table = GradientTable::from_registry(session.registry())
             .map_err(|e| Error::new(Fault::Misuse, "S0002", e.to_string()))?;
-        let source = Source::new("<gradients>", table.helpers());
-        let helpers = SourceFile::new(source, &session.source_limits());
         let session = session.with_execution(Execution::Machine);
         Ok(Library {
             session,
             table,
-            helpers,
+            helpers: OnceLock::new(),
             known: Mutex::default(),
             compiled: Mutex::default(),
             graphs: Mutex::default(),
@@ -118,6 +118,13 @@ impl Library {
 
     fn registry(&self) -> &Arc<Registry> {
         self.session.registry()
+    }
+
+    fn helpers(&self) -> &Arc<SourceFile> {
+        self.helpers.get_or_init(|| {
+            let source = Source::new("<gradients>", self.table.helpers());
+            SourceFile::new(source, &self.session.source_limits())
+        })
     }
 
     /// Whether an in-place operator overwrites its operand by a constant, with a history of its own.
@@ -176,7 +183,7 @@ impl Library {
         let file = SourceFile::new(source, &self.session.source_limits());
         let compilation =
             CompileSession::new(Arc::clone(self.registry()), &NativeResolver, self.session.source_limits());
-        compilation.declare_source(&self.helpers)?;
+        compilation.declare_source(self.helpers())?;
         compilation.declare_source(&file)?;
         let name = Symbol::new("gradient");
         compilation.compile(name).map_err(|problem| vec![*problem])?;

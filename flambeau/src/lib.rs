@@ -61,6 +61,8 @@ mod gradients;
 pub mod json;
 mod limits;
 mod module;
+#[cfg(feature = "export")]
+mod module_forms;
 mod optim;
 mod plans;
 mod program;

@@ -49,7 +49,7 @@ pub(crate) fn replace_bools(graph: &mut Graph, metadata: &Metadata) -> Result<()
 }
 
 /// Returns the bool of an operand that is a bool cast to `number`.
-fn bool_of(graph: &Graph, operand: ValueId) -> Option<ValueId> {
+pub(crate) fn bool_of(graph: &Graph, operand: ValueId) -> Option<ValueId> {
     let cast = graph.def(operand);
     let source = graph.is_prim(cast, Prim::UncheckedCast).then(|| graph.operand(cast, 0))?;
     (graph.ty(operand) == Type::NUMBER && graph.ty(source) == Type::BOOL).then_some(source)

@@ -7,6 +7,9 @@
 /// Functional forms of operators that write, and inverses of views.
 pub const FUNCTIONAL: &str = include_str!("decompositions/functional.py");
 
+/// Functions in place of operators that modules of TorchScript cannot have.
+pub const MODULE_FORMS: &str = include_str!("decompositions/module_forms.py");
+
 /// Decompositions to the operators of core ATen.
 pub const CORE_ATEN: &str = concat!(
     include_str!("decompositions/core_aten.py"),

@@ -72,6 +72,7 @@ const ROLES: &[(LoweringRole, &str)] = &[
     (LoweringRole::Reverse, "aten::reverse.t"),
     (LoweringRole::MoveDim, "aten::movedim.int"),
     (LoweringRole::Flip, "aten::flip"),
+    (LoweringRole::IsNot, "aten::__isnot__"),
     (LoweringRole::ToBool, "aten::Bool.Tensor"),
     (LoweringRole::Clone, "aten::clone"),
     (LoweringRole::ToReducedPrecision, "aten::_autocast_to_reduced_precision"),
@@ -103,6 +104,7 @@ const REDUCED: &[&str] = &[
     "aten::conv_transpose3d.input",
     "aten::prelu",
     "aten::scaled_dot_product_attention",
+    "aten::_addmm_activation",
 ];
 
 /// Operators that compute in single precision in such a region.
@@ -193,6 +195,38 @@ const FULL: &[&str] = &[
     "aten::linalg_eigh",
     "aten::linalg_lstsq",
     "aten::linalg_inv_ex",
+    "aten::linalg_matrix_rank.tol_tensor",
+    "aten::linalg_matrix_rank.atol_rtol_tensor",
+    "aten::linalg_matrix_rank.atol_rtol_float",
+    "aten::adaptive_max_pool3d",
+    "aten::fractional_max_pool2d",
+    "aten::fractional_max_pool3d",
+    "aten::multilabel_margin_loss_forward",
+    "aten::_lu_with_info",
+    "aten::geqrf",
+    "aten::qr",
+    "aten::svd",
+    "aten::triangular_solve",
+];
+
+/// Operators that PyTorch computes by calls of operators of the lists above. Other composite operators call none of them.
+const COMPOSITE: &[&str] = &[
+    "aten::einsum",
+    "aten::tensordot",
+    "aten::inner",
+    "aten::chain_matmul",
+    "aten::linalg_multi_dot",
+    "aten::linalg_matrix_power",
+    "aten::matrix_power",
+    "aten::pad",
+    "aten::lstm.input",
+    "aten::gru.input",
+    "aten::rnn_tanh.input",
+    "aten::rnn_relu.input",
+    "aten::lstm_cell",
+    "aten::gru_cell",
+    "aten::rnn_tanh_cell",
+    "aten::rnn_relu_cell",
 ];
 
 /// States the Python functions and roles of operators.
@@ -203,7 +237,12 @@ pub(crate) fn add(builder: &mut RegistryBuilder) {
             builder.facet(&format!("{name}{dot}{overload}"), PythonFunction(functions));
         }
     }
-    for (operators, policy) in [(REDUCED, AutocastPolicy::Reduced), (FULL, AutocastPolicy::Full)] {
+    let policies = [
+        (REDUCED, AutocastPolicy::Reduced),
+        (FULL, AutocastPolicy::Full),
+        (COMPOSITE, AutocastPolicy::Composite),
+    ];
+    for (operators, policy) in policies {
         for operator in operators {
             builder.facet(operator, policy);
         }

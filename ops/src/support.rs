@@ -12,7 +12,6 @@ use flambeau_ir::value::List;
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::promote::can_cast;
 use flambeau_tensor::{DType, Scalar, Tensor, TensorError, loops};
-use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// Result of a computation with one result.
@@ -153,10 +152,12 @@ pub(crate) const IN_PLACE_DOC: &str =
 
 impl OutRules {
     fn of(name: &str, overload: &str) -> OutRules {
-        static ROWS: OnceLock<BTreeMap<&'static str, OutRules>> = OnceLock::new();
+        // By operator and overload.
+        static ROWS: OnceLock<Vec<((&'static str, &'static str), OutRules)>> = OnceLock::new();
         let rows = ROWS.get_or_init(|| {
             let row = |line: &'static str| {
-                let (name, flags) = line.split_once(' ').unwrap_or((line, ""));
+                let (full, flags) = line.split_once(' ').unwrap_or((line, ""));
+                let name = full.split_once('.').unwrap_or((full, ""));
                 let has = |flag: &str| flags.split(' ').any(|f| f == flag);
                 let rules = OutRules {
                     exact: has("exact"),
@@ -168,9 +169,13 @@ impl OutRules {
                 };
                 (name, rules)
             };
-            include_str!("outs.txt").lines().map(row).collect()
+            let mut rows: Vec<_> = include_str!("outs.txt").lines().map(row).collect();
+            rows.sort_unstable_by_key(|row| row.0);
+            rows
         });
-        rows.get(format!("{}.{overload}", canonical(name)).as_str()).copied().unwrap_or_default()
+        let name = canonical(name);
+        let found = rows.binary_search_by_key(&(&*name, overload), |row| row.0);
+        found.map_or_else(|_| OutRules::default(), |i| rows[i].1)
     }
 
     /// Checks whether an output may be written with these arguments.
@@ -565,7 +570,9 @@ impl<'a> OpSpec<'a> {
             let base = if self.required { base } else { base.if_declared() };
             let base = base.with(Doc(self.doc)).with(functional());
             defs.push((self.facts)(base));
-            let exact = outs.iter().any(|out| OutRules::of(&name, out).exact);
+            let outs: Vec<(&str, OutRules)> =
+                outs.iter().map(|out| (out.as_str(), OutRules::of(&name, out))).collect();
+            let exact = outs.iter().any(|(_, rules)| rules.exact);
             let changing = format!("{name}_");
             let rules = InPlaceRules { exact, ..InPlaceRules::of(&changing, self.overload) };
             defs.extend(in_place(rules).map(|kernel| {
@@ -576,9 +583,9 @@ impl<'a> OpSpec<'a> {
                 };
                 shaped.if_declared().with(Doc(IN_PLACE_DOC)).with(Dtype::same_as(0)).with(kernel)
             }));
-            defs.extend(
-                outs.iter().map(|out| into_outputs(&name, out, &self.facts, into(OutRules::of(&name, out)))),
-            );
+            let into_out =
+                |(out, rules): (&str, OutRules)| into_outputs(&name, out, &self.facts, into(rules));
+            defs.extend(outs.into_iter().map(into_out));
         }
         defs
     }

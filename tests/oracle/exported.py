@@ -433,6 +433,53 @@ def autocast(x, w):
     return y, z, u
 
 
+@program((r(3, 4), r(4, 4)), forms=("",))
+def autocast_products(x, w):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x @ w
+        sums = torch.einsum("ij,jk->ik", y, w), torch.einsum("ij,jk,kl->l", x, w, y.mT), torch.einsum("ij,kj->ik", y, y)
+        outer = torch.einsum("i,j->ij", x[0], w[0]), torch.einsum("bi,bj->bij", x, y), torch.einsum("ii->i", w)
+        dots = torch.tensordot(x, w, 1), torch.tensordot(y, y, 2), torch.inner(x, w), torch.inner(x, w[0, 0])
+        chains = torch.linalg.multi_dot([x, w, w]), torch.linalg.matrix_power(w, 3), torch.linalg.matrix_power(w, 1)
+        borders = F.pad(y[None], (1, 2), mode="reflect"), F.pad(y[None], (1, 2, 0, 1), mode="replicate"), F.pad(y, (1, 1))
+    return sums, outer, dots, chains, borders
+
+
+@program((r(5, 2, 3), r(2, 4)), forms=("", "core"))
+class AutocastRecurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gru, self.rnn = nn.GRU(3, 4), nn.RNN(3, 4)
+        self.lstm_cell, self.gru_cell, self.rnn_cell = nn.LSTMCell(3, 4), nn.GRUCell(3, 4), nn.RNNCell(3, 4, nonlinearity="relu")
+
+    def forward(self, x, h):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            cells = self.lstm_cell(x[0], (h, h + 1)), self.gru_cell(x[0], h), self.rnn_cell(x[0], h)
+            return self.gru(x), self.rnn(x), cells
+
+
+@program((r(7, 3),), (r(2, 5),), dynamic=({0: rows, 1: Dim("width", max=40)},), forms=("", "core"))
+def powers(x):
+    n, m = x.shape
+    bounded = torch.sym_max(n, m), torch.sym_min(n, m), torch.sym_ite(n > m, n, m)
+    return x.new_full((2,), n**2), x.new_full((2,), n**m), x.new_full((1,), 2**n), x * n**0.5, x.new_zeros(bounded)
+
+
+@program((r(7, 3) + 4,), (r(7, 3) - 4,), dynamic=({0: rows},), forms=("",))
+def decided(x):
+    return torch.cond((x.sum() > 3).item(), lambda x: x + 1, lambda x: x - 1, (x,)), torch.cond(x.any().item(), lambda x: x * 2, lambda x: x, (x,))
+
+
+@program((torch.tensor([2, 4]),), (torch.tensor([2, 3]),), (torch.tensor([0, 2]),), (torch.tensor([4, 4]),), forms=("",), fails=(1, 2, 3))
+def conditions(x):
+    n = x.sum().item()
+    torch._check(n > 2)
+    torch._check(n % 2 == 0)
+    torch._check(n != 8)
+    torch._assert_async((x < 100).all(), "too large")
+    return x.to(torch.float64) + n
+
+
 @program((r(3, 4),), forms=("",))
 def checked(x):
     torch._assert_async(x.sum() < 100, "too large")

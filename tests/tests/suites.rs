@@ -56,17 +56,17 @@ fn second_derivatives_and_training() {
 
 #[test]
 fn exported_programs() {
-    replay("exported", 109);
+    replay("exported", 116);
 }
 
 #[test]
 fn decomposed_programs() {
-    replay_with("exported", 109, &["--through-decompositions"]);
+    replay_with("exported", 116, &["--through-decompositions"]);
 }
 
 #[test]
 fn exported_programs_as_modules() {
-    replay_with("exported", 109, &["--through-modules"]);
+    replay_with("exported", 116, &["--through-modules"]);
 }
 
 #[test]

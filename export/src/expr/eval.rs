@@ -93,6 +93,16 @@ impl Exprs {
                 };
                 self.eval(chosen, value_of)
             }
+            Expr::Call(Func::Piecewise, pairs) => {
+                for &pair in pairs {
+                    let Expr::Call(Func::ExprCondPair, pair) = self.get(pair) else { break };
+                    let [value, condition] = pair[..] else { break };
+                    if self.eval(condition, value_of)?.as_bool() == Some(true) {
+                        return self.eval(value, value_of);
+                    }
+                }
+                Err(ExprError::Undefined(self.to_text(id)))
+            }
             // The recursion is bounded by `MAX_HEIGHT`.
             Expr::Call(func, args) => {
                 let values: Vec<Number> =

@@ -129,6 +129,10 @@ pub enum Func {
     Asinh,
     /// Logarithm to base 2.
     Log2,
+    /// The value of the first of the pairs whose condition is true.
+    Piecewise,
+    /// A value and its condition, in `Piecewise`.
+    ExprCondPair,
 }
 
 /// Name, number of arguments and precedence of each function, in the order of the variants.
@@ -184,6 +188,8 @@ const TABLE: &[(Func, &str, Arity, u32)] = &[
     (Func::Log, "OpaqueUnaryFn_log", (1, 1), FUNC),
     (Func::Asinh, "OpaqueUnaryFn_asinh", (1, 1), FUNC),
     (Func::Log2, "OpaqueUnaryFn_log2", (1, 1), FUNC),
+    (Func::Piecewise, "Piecewise", (1, ANY), FUNC),
+    (Func::ExprCondPair, "ExprCondPair", (2, 2), FUNC),
 ];
 
 impl Func {

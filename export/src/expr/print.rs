@@ -80,6 +80,7 @@ impl Exprs {
                 let sign = func.relation().unwrap_or_default();
                 format!("{} {sign} {}", self.wrapped(*a, level), self.wrapped(*b, level))
             }
+            (Func::ExprCondPair, _) => format!("({})", self.joined(args, ", ", 0)),
             _ => format!("{}({})", func.name(), self.joined(args, ", ", 0)),
         }
     }

@@ -38,6 +38,10 @@ const PRINTED: &[(&str, &str)] = &[
     ("Mod(Symbol('s6'), Integer(4))", "Mod(s6, 4)"),
     ("FloatTrueDiv(Float('1.0', precision=53), ToFloat(Symbol('s6')))", "FloatTrueDiv(1.0, ToFloat(s6))"),
     ("OpaqueUnaryFn_sqrt(ToFloat(Symbol('s11')))", "OpaqueUnaryFn_sqrt(ToFloat(s11))"),
+    (
+        "Piecewise(ExprCondPair(Symbol('a'), StrictGreaterThan(Symbol('a'), Integer(5))), ExprCondPair(Symbol('b'), true))",
+        "Piecewise((a, a > 5), (b, True))",
+    ),
     ("Add(Mul(Integer(2), FloorDiv(Symbol('s'), Integer(2))), Symbol('s'))", "s + 2*((s//2))"),
 ];
 
@@ -109,6 +113,15 @@ fn values_are_exact() {
         ),
         Ok(Number::Int(7))
     );
+    let piecewise = |bound: &str| {
+        let condition = format!("StrictGreaterThan(Symbol('s'), Integer({bound}))");
+        value(&format!(
+            "Piecewise(ExprCondPair(Symbol('s'), {condition}), ExprCondPair(Integer(1), Symbol('b')))"
+        ))
+    };
+    assert_eq!(piecewise("4"), Ok(Number::Int(7)));
+    assert!(piecewise("8").is_err());
+    assert!(value("Piecewise(Symbol('s'))").is_err());
     assert_eq!(value("CeilToInt(Rational(7, 2))"), Ok(Number::Int(4)));
     assert_eq!(value("RoundToInt(Rational(7, 2))"), Ok(Number::Int(4)));
     assert_eq!(value("RoundToInt(Integer(9007199254740993))"), Ok(Number::Int(9_007_199_254_740_993)));

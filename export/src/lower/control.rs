@@ -153,9 +153,7 @@ impl<'m> Lowering<'m> {
             } else if types.len() != own.len() {
                 return Err(unfit("the branches of a condition have different numbers of results"));
             } else {
-                // Sizes and dtypes may differ, or be known of one branch only.
-                let of_both = |(&a, b)| unify(a, b, false, None, &NoClasses).unwrap_or(Type::ANY);
-                types = types.iter().zip(own).map(of_both).collect();
+                types = types.iter().zip(own).map(|(&a, b)| of_both(a, b)).collect();
             }
             let mut edit = self.edit();
             outputs.into_iter().for_each(|value| edit.add_block_output(block, value));
@@ -430,6 +428,11 @@ impl<'m> Lowering<'m> {
         results.extend(written);
         Ok(results)
     }
+}
+
+/// Returns the type of the values of two branches. Sizes and dtypes may differ, or be known of one branch only.
+pub(super) fn of_both(a: Type, b: Type) -> Type {
+    unify(a, b, false, None, &NoClasses).unwrap_or(Type::ANY)
 }
 
 /// Returns the order of a scan and the captured lists among its last arguments.

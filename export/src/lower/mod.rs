@@ -16,6 +16,7 @@
 //! operators of programs that were not made functional write to the inputs themselves.
 
 mod arguments;
+mod autocast;
 mod control;
 mod metadata;
 mod node;
@@ -24,6 +25,7 @@ mod signature;
 pub(crate) use control::is_lowered;
 
 pub use arguments::constant;
+pub use autocast::Composites;
 pub use metadata::{Metadata, NodeOrigin, ValueMeta};
 pub use signature::{InputSource, OutputTarget};
 
@@ -62,13 +64,17 @@ pub struct Lowered {
     pub metadata: Metadata,
 }
 
-/// Lowers a program.
+/// Lowers a program. Calls of composite operators in regions of automatic mixed precision become their functions.
 ///
 /// # Errors
 /// `E011` for an operator that is not registered or a feature that is not supported, `E012` for arguments that do not fit
 /// an operator, `E007` for an undefined name, `E009` if nested loops make the graph too large; with the node.
-pub fn lower(model: &ProgramModel, registry: &Arc<Registry>) -> Result<Lowered, ExportError> {
-    let mut lowering = Lowering::new(model, registry);
+pub fn lower(
+    model: &ProgramModel,
+    registry: &Arc<Registry>,
+    composites: &Composites<'_>,
+) -> Result<Lowered, ExportError> {
+    let mut lowering = Lowering::new(model, registry, composites);
     let inputs = lowering.inputs()?;
     lowering.nodes(&model.module.graph)?;
     let outputs = lowering.outputs()?;
@@ -102,8 +108,12 @@ struct Lowering<'m> {
     registry: Arc<Registry>,
     operators: Operators,
     graph: Graph,
+    /// The functions of composite operators.
+    composites: &'m Composites<'m>,
     /// The block to which nodes are appended.
     block: BlockId,
+    /// The node before which nodes are inserted instead.
+    before: Option<NodeId>,
     loc: LocId,
     /// The dtype of the region of automatic mixed precision, as the number that TorchScript uses.
     autocast: Option<i64>,
@@ -119,7 +129,11 @@ struct Lowering<'m> {
 }
 
 impl<'m> Lowering<'m> {
-    fn new(model: &'m ProgramModel, registry: &Arc<Registry>) -> Lowering<'m> {
+    fn new(
+        model: &'m ProgramModel,
+        registry: &Arc<Registry>,
+        composites: &'m Composites<'m>,
+    ) -> Lowering<'m> {
         let mut graph = Graph::new(Arc::clone(registry));
         let count = model.module.graph.nodes.len();
         graph.reserve(2 * count, 4 * count);
@@ -129,7 +143,9 @@ impl<'m> Lowering<'m> {
             registry: Arc::clone(registry),
             operators: Operators::new(registry),
             graph,
+            composites,
             block,
+            before: None,
             loc: LocId::UNKNOWN,
             autocast: None,
             names: Names::default(),
@@ -140,10 +156,11 @@ impl<'m> Lowering<'m> {
         }
     }
 
-    /// Returns an editor at the end of the current block.
+    /// Returns an editor at the end of the current block, or before the node that is being changed.
     fn edit(&mut self) -> Editor<'_> {
+        let at = self.before.map_or(At::end(self.block), At::before);
         let mut editor = self.graph.edit();
-        editor.at(At::end(self.block)).loc(self.loc);
+        editor.at(at).loc(self.loc);
         editor
     }
 
@@ -183,15 +200,21 @@ impl<'m> Lowering<'m> {
     fn nodes(&mut self, graph: &'m GraphModel) -> Res<()> {
         for node in &graph.nodes {
             self.lowered += 1;
-            if self.lowered > self.limit {
-                let message = format!("nested loops have more than {} nodes", self.limit);
-                return Err(ExportError::new(ExportCode::Limit, message));
-            }
+            self.check_size()?;
             let before = self.graph.prev(self.graph.ret(self.block));
             self.loc = self.metadata.location(&mut self.graph, node);
             let name = shown_name(node);
             self.node(graph, node).map_err(|e| e.at_node(name))?;
             self.metadata.record(&self.graph, before, self.block, node);
+        }
+        Ok(())
+    }
+
+    /// Checks the bound on the number of lowered nodes.
+    fn check_size(&self) -> Res<()> {
+        if self.lowered > self.limit {
+            let message = format!("nested loops and composite operators have more than {} nodes", self.limit);
+            return Err(ExportError::new(ExportCode::Limit, message));
         }
         Ok(())
     }

@@ -3,11 +3,11 @@
 use flambeau_ir::schema::{ArgInfo, FunctionSchema, SchemaCall, match_call, match_one};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
-    AutocastPolicy, CallValues, IValue, ImplicitConversion, LoweringRole, NodeId, OpId, Prim, Symbol, Type,
-    ValueId,
+    CallValues, IValue, ImplicitConversion, LoweringRole, NodeId, OpId, Prim, Symbol, Type, ValueId,
 };
 use flambeau_tensor::Tensor;
 
+use super::control::of_both;
 use super::{Lowering, Res, ValueMeta, arguments};
 use crate::error::quoted;
 use crate::fx::Target;
@@ -57,9 +57,8 @@ impl<'m> Lowering<'m> {
         }
         let op = self.overload_for_numbers(op, &given);
         let given = self.as_tensors(op, given)?;
-        let given = self.cast(op, given)?;
         let node = self.call(op, &given)?;
-        Ok(self.graph.results(node).collect())
+        self.in_region(node)
     }
 
     /// Returns the overload to call if numbers are given for tensors. PyTorch's operators accept a number for a tensor
@@ -90,35 +89,6 @@ impl<'m> Lowering<'m> {
         let other =
             self.registry.overloads(own.name).iter().find(|&&other| accepts(self.registry.schema(other)));
         other.copied().unwrap_or(op)
-    }
-
-    /// Converts the tensors among the operands as a region of automatic mixed precision does.
-    fn cast(&mut self, op: OpId, given: Vec<(usize, ValueId)>) -> Res<Vec<(usize, ValueId)>> {
-        let registry = std::sync::Arc::clone(&self.registry);
-        let (Some(dtype), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
-            return Ok(given);
-        };
-        let mut cast = Vec::with_capacity(given.len());
-        for (index, value) in given {
-            if !self.graph.ty(value).is_tensor() {
-                cast.push((index, value));
-                continue;
-            }
-            let no = self.constant(IValue::Bool(false), Type::BOOL);
-            let yes = self.constant(IValue::Bool(true), Type::BOOL);
-            let value = match policy {
-                AutocastPolicy::Reduced => {
-                    let dtype = self.int(dtype);
-                    let operands = [value, no, yes, dtype, dtype];
-                    self.role_value(LoweringRole::ToReducedPrecision, &operands, Type::TENSOR)?
-                }
-                AutocastPolicy::Full => {
-                    self.role_value(LoweringRole::ToFullPrecision, &[value, no, yes], Type::TENSOR)?
-                }
-            };
-            cast.push((index, value));
-        }
-        Ok(cast)
     }
 
     /// Makes tensors of the constant numbers that are given for tensors. Their dtype is that of the first tensor among the
@@ -202,8 +172,15 @@ impl<'m> Lowering<'m> {
             (_, inputs) => inputs.iter().map(|input| self.free(&input.arg)).collect::<Res<_>>()?,
         };
         if let ("torch.sym_ite", [condition, yes, no]) = (name, args.as_slice()) {
-            let ty = self.graph.ty(*yes);
-            return Ok(self.edit().value(Prim::IfThenElse, &[*condition, *yes, *no], ty));
+            // A branch, because `prim::IfThenElse` has no source form.
+            let ty = of_both(self.graph.ty(*yes), self.graph.ty(*no));
+            let mut edit = self.edit();
+            let node = edit.node(Prim::If, &[*condition], &[ty]);
+            for value in [*yes, *no] {
+                let block = edit.add_block(node);
+                edit.add_block_output(block, value);
+            }
+            return Ok(self.graph.result(node, 0));
         }
         if let ("round" | "builtins.round", [x]) = (name, args.as_slice()) {
             // Python's `round` returns an integer.
@@ -310,6 +287,14 @@ impl<'m> Lowering<'m> {
             Argument::SymInt(_) => ImplicitConversion::NumberToInt,
             Argument::SymFloat(_) => ImplicitConversion::NumberToFloat,
             Argument::SymBool(_) => {
+                // The element of a tensor.
+                let element = self.graph.def(value);
+                if let [tensor] = self.graph.operands(element).collect::<Vec<_>>()[..]
+                    && self.graph.ty(tensor).is_tensor()
+                {
+                    self.edit().erase(element);
+                    return self.role_value(LoweringRole::ToBool, &[tensor], Type::BOOL);
+                }
                 let zero = self.constant(IValue::Int(0), Type::NUMBER);
                 return self.function("_operator.ne", &[value, zero]);
             }

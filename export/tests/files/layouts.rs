@@ -206,6 +206,11 @@ fn several_programs_are_selected_by_name() {
     assert_eq!(named(&file(&["only"]), None), Ok(()));
     assert_eq!(named(&file(&["a", "model"]), None), Ok(()));
     assert!(is_exported(&two, &limits) && !is_exported(b"PK", &limits));
+    // PyTorch writes the other records if it cannot save the program.
+    let incomplete = open(&file(&[])).expect_err("there is no program");
+    assert_eq!(incomplete.code(), ExportCode::Layout);
+    let message = incomplete.located_message();
+    assert!(message.contains("incomplete") && message.contains("`models/model.json`"), "{message}");
 }
 
 #[test]

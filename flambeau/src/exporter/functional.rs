@@ -14,7 +14,7 @@ use super::tracer::{ReturnTarget, Tracer};
 use super::{Res, refused};
 use flambeau_exec::{Kernel, KernelError};
 use flambeau_ir::schema::{Argument, FunctionSchema};
-use flambeau_ir::{Fault, Graph, IValue, OpId, Registry, Symbol};
+use flambeau_ir::{AutocastPolicy, Fault, Graph, IValue, OpId, Registry, Symbol};
 use flambeau_tensor::{DType, Scalar, Tensor};
 use std::sync::Arc;
 
@@ -27,6 +27,48 @@ const COPY: &str = "aten::copy";
 impl Tracer<'_> {
     /// Calls an operator on all of its operands, in a program without writes.
     pub(super) fn functional(
+        &mut self,
+        op: OpId,
+        operands: Vec<IValue>,
+        symbols: &[Option<Symbolic>],
+    ) -> Res<Vec<IValue>> {
+        let Some(dtype) = self.autocast else { return self.in_own_dtypes(op, operands, symbols) };
+        // The policy of an operator is in place of those of the operators that compute it.
+        let policy = self.recorder.registry().facet::<AutocastPolicy>(op).copied();
+        let operands = match policy {
+            Some(AutocastPolicy::Reduced) => {
+                self.converted(operands, DType::from_scalar_type(dtype).unwrap_or(DType::BF16))?
+            }
+            Some(AutocastPolicy::Full) => self.converted(operands, DType::F32)?,
+            Some(AutocastPolicy::Composite) | None => operands,
+        };
+        let inner = self.autocast.filter(|_| policy == Some(AutocastPolicy::Composite));
+        let outer = std::mem::replace(&mut self.autocast, inner);
+        let results = self.in_own_dtypes(op, operands, symbols);
+        self.autocast = outer;
+        results
+    }
+
+    /// Converts tensors to a dtype as a region of automatic mixed precision does.
+    fn converted(&mut self, operands: Vec<IValue>, dtype: DType) -> Res<Vec<IValue>> {
+        let mut converted = Vec::with_capacity(operands.len());
+        for operand in operands {
+            converted.push(match &operand {
+                IValue::Tensor(tensor)
+                    if tensor.dtype().is_floating()
+                        && tensor.dtype() != dtype
+                        && tensor.dtype() != DType::F64 =>
+                {
+                    IValue::Tensor(self.record_cast(tensor, dtype)?)
+                }
+                _ => operand,
+            });
+        }
+        Ok(converted)
+    }
+
+    /// Calls an operator on operands that are not converted.
+    fn in_own_dtypes(
         &mut self,
         op: OpId,
         operands: Vec<IValue>,

@@ -73,6 +73,11 @@ impl DecompositionTable {
         DecompositionTable::from_source(session, flambeau_ops::decompositions::CORE_ATEN)
     }
 
+    /// Returns the table of functions in place of operators that modules of TorchScript cannot have.
+    pub(crate) fn module_forms(session: &Session) -> Result<DecompositionTable, Error> {
+        DecompositionTable::compile(session, flambeau_ops::decompositions::MODULE_FORMS)
+    }
+
     /// Compiles a table; the text is described at the top of the file that defines the table of core ATen,
     /// `ops/src/decompositions/core_aten.py`.
     ///
@@ -135,6 +140,12 @@ impl DecompositionTable {
     /// Returns the function for an operator.
     pub(super) fn function(&self, use_: Use, op: OpId) -> Option<&(Symbol, Arc<Graph>)> {
         self.functions.get(&(use_, op))
+    }
+
+    /// Returns the function in place of an operator, with its calls inlined.
+    pub(crate) fn inlined(&self, session: &Session, op: OpId) -> Result<Option<Arc<Graph>>, Error> {
+        let Some((_, graph)) = self.function(Use::Replaces, op) else { return Ok(None) };
+        Ok(Some(Arc::new(session.apply_text(graph, &self.unit, "inline")?)))
     }
 
     /// Returns the operator under its canonical name.

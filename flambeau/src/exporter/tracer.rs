@@ -90,6 +90,8 @@ pub(super) struct Tracer<'w> {
     pub(super) active: Vec<OpId>,
     /// The number of active functions of the table.
     pub(super) nesting: usize,
+    /// The dtype of the region of automatic mixed precision.
+    pub(super) autocast: Option<i64>,
     /// The metadata of new nodes (`stack_trace`, `nn_module_stack`) if it does not come from the active frames.
     pub(super) given_metadata: Option<NodeMetadata>,
     /// The result of the run, if it is a symbolic number.
@@ -117,6 +119,7 @@ impl<'w> Tracer<'w> {
             table,
             active: Vec::new(),
             nesting: 0,
+            autocast: None,
             given_metadata: None,
             result_symbol: None,
         }

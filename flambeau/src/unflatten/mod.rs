@@ -292,6 +292,7 @@ impl<'p> Methods<'p> {
         let mut stacks = Stacks::default();
         let own = program.graph();
         let stack = |node| {
+            let node = flat.replaced.get(&node).copied().unwrap_or(node);
             if !own.has_node(node) {
                 // What packs results and writes buffers belongs to the program.
                 return Some([].into());

@@ -280,3 +280,66 @@ fn scans_in_reverse_are_flipped_for_later_versions() {
         assert_eq!(format!("{:?}", again.call(&args, &[]).unwrap()), format!("{want:?}"), "{version:?}");
     }
 }
+
+/// PyTorch's JIT removes calls of operators without results, so a module has branches that raise instead.
+#[test]
+fn modules_keep_assertions() {
+    let session = Session::standard().unwrap();
+    let source = "def f(x: Tensor):\n    n = int(x.sum())\n    if n < 3:\n        raise ValueError('too small')\n    return x + n\n";
+    let entry = session.compile_source(source, "model.py").unwrap().entry("f").unwrap();
+    let example = IValue::Tensor(Tensor::from_vec(vec![4.0f32, 2.0], &[2]).unwrap());
+    let program = ExportedProgram::from_entry(&entry, std::slice::from_ref(&example), &[]).unwrap();
+    let module = program.to_module().unwrap().entry("forward").unwrap();
+    let code = module.code().unwrap();
+    assert!(code.contains("RaiseException") && !code.contains("_assert"), "{code}");
+    let wanted = format!("{:?}", program.call(std::slice::from_ref(&example), &[]).unwrap());
+    assert_eq!(format!("{:?}", module.call(&[example], &[]).unwrap()), wanted);
+    let small = [IValue::Tensor(Tensor::from_vec(vec![1.0f32, 0.5], &[2]).unwrap())];
+    for result in [module.call(&small, &[]), program.call(&small, &[])] {
+        let error = result.unwrap_err();
+        assert!(error.message.contains("too small"), "{error}");
+    }
+}
+
+/// A branch may return an operand whose sizes are known, and the other branch a tensor of which nothing is known.
+#[test]
+fn results_of_branches_have_the_type_that_both_have() {
+    let session = Session::standard().unwrap();
+    let source = "def f(x: Tensor):\n    if bool(x.sum() > 0):\n        y = x + 1\n    else:\n        y = x * 2\n    return y * 3\n";
+    let entry = session.compile_source(source, "model.py").unwrap().entry("f").unwrap();
+    let exported = ExportedProgram::from_entry(&entry, &[input()], &[]).unwrap();
+    for position in [1, 2] {
+        let mut model = exported.model().clone();
+        let nodes = &mut model.module.graph.nodes;
+        let cond = nodes.iter_mut().find(|node| node.target.ends_with(".cond")).unwrap();
+        let Argument::Graph { graph: branch, .. } = &mut cond.inputs[position].arg else {
+            panic!("a branch")
+        };
+        branch.outputs = branch.inputs.clone();
+        let program = ExportedProgram::new(&session, model).unwrap();
+        let graph = program.graph();
+        let branch = graph.nodes_deep().find(|&node| graph.is_prim(node, flambeau::ir::Prim::If)).unwrap();
+        assert!(graph.ty(graph.result(branch, 0)).is_tensor());
+        program.call(&[input()], &[]).unwrap();
+    }
+}
+
+/// An argument that breaks a condition is named as PyTorch names it: by the guard, if the file has guards.
+#[test]
+fn errors_of_calls_name_argument_and_dimension() {
+    let (session, program) = loaded("layers", Execution::Reference);
+    let wide = [IValue::Tensor(Tensor::from_vec(vec![0.0f32; 8], &[2, 4]).unwrap())];
+    let deep = [IValue::Tensor(Tensor::from_vec(vec![0.0f32; 6], &[2, 3, 1]).unwrap())];
+    let message = |program: &ExportedProgram, args: &[IValue]| program.call(args, &[]).unwrap_err().message;
+    let wrong_size = "Expected input at *args[0].shape[1] to be equal to 3, but got 4";
+    assert_eq!(message(&program, &wide), wrong_size);
+    let wrong_rank = "Unexpected number of dimensions in input at *args[0].shape (expected torch.Size([s0, 3]), got torch.Size([2, 3, 1]))";
+    assert_eq!(message(&program, &deep), wrong_rank);
+    let mut model = program.model().clone();
+    model.guards_code = vec!["L['x'].size()[1] == 3".to_owned(), "L['x'].size()[2] == 5".to_owned()];
+    let guarded = ExportedProgram::new(&session, model).unwrap();
+    assert_eq!(message(&guarded, &wide), "Guard failed: x.size()[1] == 3");
+    assert_eq!(message(&guarded, &deep), "Guard failed: x.size()[2] == 5");
+    // A guard on a dimension that the argument does not have is checked last.
+    assert_eq!(message(&guarded, &[input()]), "Guard failed: x.size()[2] == 5");
+}

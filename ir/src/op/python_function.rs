@@ -28,6 +28,8 @@ pub enum LoweringRole {
     Append,
     /// `(list) -> ()`: reverses the order of the list.
     Reverse,
+    /// `(value, value) -> bool`: whether two values are different objects.
+    IsNot,
     /// `(tensor) -> bool`: whether the only element is nonzero.
     ToBool,
     /// `(tensor, memory_format) -> tensor`: a copy.
@@ -55,6 +57,8 @@ pub enum AutocastPolicy {
     Reduced,
     /// In single precision.
     Full,
+    /// In those of the operators that compute it: PyTorch calls them one by one, and each has a policy of its own.
+    Composite,
 }
 
 impl Facet for AutocastPolicy {

@@ -850,11 +850,9 @@ def _contracted(x: Tensor, a: List[str], y: Tensor, b: List[str], kept: List[str
     k = _common(x.size()[len(batch + left):], y.size()[len(batch):len(batch + inner)])
     x = x.expand(lead + n + k)
     y = y.expand(lead + k + m)
-    if len(inner) == 0 and len(left) == 0:
-        product = x.reshape(lead + [1 for i in m]) * y
-        return product, batch + right
-    if len(inner) == 0 and len(right) == 0:
-        return x * y.reshape(lead + [1 for i in n]), batch + left
+    if len(inner) == 0:
+        product = x.reshape(lead + n + [1 for i in m]) * y.reshape(lead + [1 for i in n] + m)
+        return product, batch + left + right
     x = x.reshape([_product(lead), _product(n), _product(k)])
     y = y.reshape([_product(lead), _product(k), _product(m)])
     return torch.bmm(x, y).view(lead + n + m), batch + left + right
@@ -1033,9 +1031,13 @@ def pad(self: Tensor, pad: List[int], mode: str, value: Optional[float]) -> Tens
     if mode == "constant":
         return torch.constant_pad_nd(self, pad, 0.0 if value is None else value)
     if mode == "reflect":
-        return _bordered(self, pad, True)
+        if len(pad) == 2:
+            return torch.reflection_pad1d(self, pad)
+        return torch.reflection_pad2d(self, pad) if len(pad) == 4 else torch.reflection_pad3d(self, pad)
     if mode == "replicate":
-        return _bordered(self, pad, False)
+        if len(pad) == 2:
+            return torch.replication_pad1d(self, pad)
+        return torch.replication_pad2d(self, pad) if len(pad) == 4 else torch.replication_pad3d(self, pad)
     x = self
     for i in range(len(pad) // 2):
         dim = self.dim() - 1 - i

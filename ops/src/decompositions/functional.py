@@ -106,7 +106,7 @@ def invert_matrix_t(old: Tensor, new: Tensor) -> Tensor:
 def invert_unsqueeze(old: Tensor, new: Tensor, dim: int) -> Tensor:
     return new.squeeze(dim)
 
-# inverts aten::squeeze, aten::squeeze.dim, aten::squeeze.dims, aten::view, aten::_reshape_alias, aten::reshape, aten::flatten.using_ints, aten::unflatten.int, aten::view_as, aten::ravel
+# inverts aten::squeeze, aten::squeeze.dim, aten::squeeze.dims, aten::view, aten::_reshape_alias, aten::reshape, aten::flatten.using_ints, aten::unflatten.int, aten::view_as, aten::ravel, aten::expand, aten::expand_as
 def invert_view(old: Tensor, new: Tensor) -> Tensor:
     return new.reshape(old.size())
 

@@ -97,6 +97,8 @@ def linalg_matrix_power(self: Tensor, n: int) -> Tensor:
     left = abs(n)
     if left == 1:
         return square if n < 0 else torch.clone(self)
+    if left == 3:
+        return torch.matmul(torch.matmul(square, square), square)
     result: Optional[Tensor] = None
     while left > 0:
         if left % 2 == 1:

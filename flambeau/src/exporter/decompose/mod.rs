@@ -56,7 +56,7 @@ impl ExportedProgram {
         host.set_tape(None);
         let budget = host.budget().cloned();
         let tracer = Tracer::new(&unit, &mut host, recorder, Some(table));
-        let mut run = Decomposition { tracer, symbols, values: Values::default(), autocast: None };
+        let mut run = Decomposition { tracer, symbols, values: Values::default() };
         let result = match budget {
             Some(budget) => budget.run(|| run.program(model)),
             None => run.program(model),
@@ -79,8 +79,6 @@ struct Decomposition<'w> {
     tracer: Tracer<'w>,
     symbols: Symbols,
     values: Values,
-    /// The dtype of the region of automatic mixed precision.
-    autocast: Option<i64>,
 }
 
 impl Decomposition<'_> {

@@ -14,7 +14,7 @@ use flambeau_export::model::{
 };
 use flambeau_ir::schema::FunctionSchema;
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::{AutocastPolicy, Fault, IValue, OpId, Type};
+use flambeau_ir::{Fault, IValue, OpId, Type};
 use flambeau_tensor::{DType, Tensor};
 use std::sync::Arc;
 
@@ -45,14 +45,13 @@ impl Decomposition<'_> {
         let (operands, symbols) = self.operands(node, registry.schema(op))?;
         let (op, operands) = self.for_numbers(op, operands)?;
         let schema = registry.schema(op);
-        let operands = self.cast(op, operands)?;
         let table = self.tracer.table.ok_or_else(|| KernelError::internal("a decomposition has no table"))?;
         let canonical = table.canonical(op);
         let is_replaced =
             [Use::Replaces, Use::Views].iter().any(|&use_| table.function(use_, canonical).is_some());
         let writes = schema.args.iter().any(|arg| arg.is_write());
         // PyTorch states dtypes in a region of automatic mixed precision that the operators do not have.
-        let is_mixed = self.autocast.is_some() && !sized_by_contents(schema, &operands);
+        let is_mixed = self.tracer.autocast.is_some() && !sized_by_contents(schema, &operands);
         let op = match self.copies(op, schema, &operands) {
             Some(copies) => copies,
             None if is_replaced || writes || is_mixed => op,
@@ -201,32 +200,6 @@ impl Decomposition<'_> {
             }
         }
         Ok((op, operands))
-    }
-
-    /// Converts operands as a region of automatic mixed precision does.
-    fn cast(&mut self, op: OpId, operands: Vec<IValue>) -> Res<Vec<IValue>> {
-        let registry = Arc::clone(self.tracer.recorder.registry());
-        let (Some(reduced), Some(policy)) = (self.autocast, registry.facet::<AutocastPolicy>(op)) else {
-            return Ok(operands);
-        };
-        let wanted = match policy {
-            AutocastPolicy::Reduced => DType::from_scalar_type(reduced).unwrap_or(DType::BF16),
-            AutocastPolicy::Full => DType::F32,
-        };
-        let mut cast = Vec::with_capacity(operands.len());
-        for operand in operands {
-            cast.push(match &operand {
-                IValue::Tensor(tensor)
-                    if tensor.dtype().is_floating()
-                        && tensor.dtype() != wanted
-                        && tensor.dtype() != DType::F64 =>
-                {
-                    IValue::Tensor(self.tracer.record_cast(tensor, wanted)?)
-                }
-                _ => operand,
-            });
-        }
-        Ok(cast)
     }
 
     /// Returns the target of the operator that the table has in place of one, if its arguments have the same names.
@@ -418,7 +391,7 @@ impl Decomposition<'_> {
         for size in &meta.sizes {
             sizes.push(self.symbols.value(size, recorder)?);
         }
-        if meta.dtype.dtype() != Some(tensor.dtype()) && self.autocast.is_none() {
+        if meta.dtype.dtype() != Some(tensor.dtype()) && self.tracer.autocast.is_none() {
             return Err(refused(format!(
                 "the decomposition of `{}` makes `{name}` a {}, which is {}",
                 node.target,

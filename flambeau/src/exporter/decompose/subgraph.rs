@@ -2,7 +2,8 @@
 //!
 //! Their subgraphs are decomposed like the program; a subgraph must not write to its inputs. A region without recording of
 //! gradients that writes becomes part of the graph around it, as PyTorch does with every such region. So does a region of
-//! automatic mixed precision: its conversions become nodes, because operators have a policy and their decompositions do not.
+//! automatic mixed precision: its conversions become nodes, because operators have a policy and their decompositions do not,
+//! except those of composite operators.
 
 use super::super::{Res, refused};
 use super::{Decomposition, Value, Values};
@@ -30,9 +31,9 @@ impl Decomposition<'_> {
                     other => constant(other, Type::INT)?.0,
                 };
                 let own = if enabled { dtype.as_int() } else { None };
-                let outer = std::mem::replace(&mut self.autocast, own);
+                let outer = std::mem::replace(&mut self.tracer.autocast, own);
                 let result = self.inline(node, body, operands);
-                self.autocast = outer;
+                self.tracer.autocast = outer;
                 result
             }
             _ => self.keep_higher_order(graph, node),
