@@ -47,7 +47,9 @@ impl InputTypeArgs {
         for (at, ty) in self.of_file(entry)? {
             combine(at, ty)?;
         }
-        for NamedOption { at, name, value } in parse_named(entry, &self.args, "TYPE")? {
+        for NamedOption { at, name, value } in
+            parse_named(&self.args, "TYPE", &|name| parameter(entry, name))?
+        {
             let ty = type_of_text(value, params[at].ty);
             let ty = ty.map_err(|e| usage(within(&format!("input `{name}`"), e)))?;
             combine(at, ty).map_err(usage)?;

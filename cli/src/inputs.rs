@@ -3,10 +3,11 @@
 
 use crate::output::{did_you_mean, usage};
 use anyhow::{Context, Result, anyhow};
+use flambeau::ir::Symbol;
 use flambeau::ir::schema::Argument;
 use flambeau::json::JsonError;
 use flambeau::tensor::{DType, Tensor};
-use flambeau::{Entry, Error, Fault, IValue, Type};
+use flambeau::{Entry, Error, ExportedProgram, Fault, IValue, Type};
 use serde_json::Value;
 
 /// Options that state arguments.
@@ -72,29 +73,44 @@ impl InputArgs {
             Some(file) => from_file(file, params)?,
             None => Inputs::default(),
         };
-        for NamedOption { at, name, value } in parse_named(entry, &self.args, "VALUE")? {
-            let value =
-                inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
-            inputs.named.push((params[at].name.to_string(), value));
-        }
+        self.add_named(params, &|name| parameter(entry, name), &mut inputs)?;
         inputs.bind_positional(params);
         Ok(inputs)
     }
 
-    /// Reads the arguments for an exported program, whose parameters have no types. Names are those of its parameters.
-    pub(crate) fn read_exported(&self) -> Result<Inputs> {
+    /// Reads the arguments for an exported program. Names are those of its parameters.
+    pub(crate) fn read_exported(&self, program: &ExportedProgram) -> Result<Inputs> {
+        let params = program.call_spec().params().into_iter();
+        let params: Vec<Argument> = params.map(|(name, ty)| Argument::new(Symbol::new(&name), ty)).collect();
         let mut inputs = match &self.inputs {
-            Some(file) => from_file(file, &[])?,
+            Some(file) => from_file(file, &params)?,
             None => Inputs::default(),
         };
-        for text in &self.args {
-            let form = || usage(wrong(format!("`{text}` is not NAME=VALUE")));
-            let (name, value) = text.split_once('=').ok_or_else(form)?;
-            let value =
-                inline(value, Type::ANY).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
-            inputs.named.push((name.to_owned(), value));
-        }
+        let find = |name: &str| {
+            let names = || params.iter().map(|param| param.name.as_str());
+            names().position(|own| own == name).ok_or_else(|| {
+                let error =
+                    Error::new(Fault::Misuse, WRONG_CALL, format!("the program has no argument `{name}`"));
+                Error { help: did_you_mean(name, names()), ..error }
+            })
+        };
+        self.add_named(&params, &find, &mut inputs)?;
         Ok(inputs)
+    }
+
+    /// Adds the arguments of options. `find` returns the index of the parameter with a name.
+    fn add_named(
+        &self,
+        params: &[Argument],
+        find: &dyn Fn(&str) -> Result<usize, Error>,
+        inputs: &mut Inputs,
+    ) -> Result<()> {
+        for NamedOption { at, name, value } in parse_named(&self.args, "VALUE", find)? {
+            let value =
+                inline(value, params[at].ty).map_err(|e| usage(within(&format!("argument `{name}`"), e)))?;
+            inputs.named.push((params[at].name.to_string(), value));
+        }
+        Ok(())
     }
 
     /// Adds to the error of a call whether it is one of the command line: the call does not match the signature, and
@@ -117,15 +133,15 @@ pub(crate) struct NamedOption<'a> {
 
 /// Splits options of the form `NAME=VALUE` and finds their parameters, at most one option for each.
 pub(crate) fn parse_named<'a>(
-    entry: &Entry,
     texts: &'a [String],
     value: &str,
+    find: &dyn Fn(&str) -> Result<usize, Error>,
 ) -> Result<Vec<NamedOption<'a>>> {
     let mut found: Vec<NamedOption<'a>> = Vec::new();
     for text in texts {
         let form = || usage(wrong(format!("`{text}` is not NAME={value}")));
         let (name, value) = text.split_once('=').ok_or_else(form)?;
-        let at = parameter(entry, name).map_err(usage)?;
+        let at = find(name).map_err(usage)?;
         if found.iter().any(|other| other.at == at) {
             let text = format!("argument `{name}` is given twice");
             return Err(usage(Error::new(Fault::Misuse, WRONG_CALL, text)));

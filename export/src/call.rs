@@ -189,6 +189,23 @@ impl CallSpec {
         })
     }
 
+    /// Returns the names and types of the parameters; the type of one that is no leaf is `Any`.
+    pub fn params(&self) -> Vec<(String, Type)> {
+        let mut leaves = self.leaf_types();
+        let positional = self.args.iter().enumerate().map(|(i, spec)| {
+            let name = self.arg_names.get(i).cloned();
+            (name.unwrap_or_else(|| format!("args[{i}]")), spec)
+        });
+        let named = self.kwargs.iter().map(|(name, spec)| (name.clone(), spec));
+        let param = |(name, spec): (String, &TreeSpec)| {
+            let mut types = leaves.by_ref().take(spec.leaves()).map(|(ty, _)| ty);
+            let first = types.next();
+            types.for_each(drop);
+            (name, first.filter(|_| spec.is_leaf()).unwrap_or(Type::ANY))
+        };
+        positional.chain(named).map(param).collect()
+    }
+
     fn conditions(&self, model: &ProgramModel) -> Res<Vec<Leaf>> {
         let mut paths = Vec::new();
         for (i, arg) in self.args.iter().enumerate() {
@@ -296,8 +313,10 @@ impl CallSpec {
         if let Some((name, _)) = kwargs.iter().find(|(name, _)| !is_known(name)) {
             return Err(refused(format!("the program has no argument {}", quoted(name))));
         }
-        if let Some((name, _)) =
-            kwargs.iter().find(|(name, _)| positional(name).is_some_and(|i| i < args.len()))
+        let is_repeated = |at: usize, name: &str| {
+            named(name) != Some(at) || positional(name).is_some_and(|i| i < args.len())
+        };
+        if let Some((_, (name, _))) = kwargs.iter().enumerate().find(|(at, (name, _))| is_repeated(*at, name))
         {
             return Err(refused(format!("multiple values are given for the argument {}", quoted(name))));
         }

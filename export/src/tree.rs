@@ -247,6 +247,12 @@ impl TreeSpec {
         self.children.iter().for_each(|child| child.for_each_class(visit));
     }
 
+    /// Whether it is a value that is no container.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        self.kind == Container::Leaf
+    }
+
     /// Returns the number of leaves.
     #[must_use]
     pub fn leaves(&self) -> usize {

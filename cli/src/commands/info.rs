@@ -31,14 +31,19 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = with_files(&setup.session()?, args.copy);
+    let options = session.read_options();
+    let is_exported = is_exported_file(&args.file, &options.archive).map_err(Error::from)?;
     if args.state_dict {
-        for (name, tensor) in session.load_weights(&args.file)? {
+        let weights = match is_exported {
+            true => session.load_exported(&args.file)?.state_dict(),
+            false => session.load_weights(&args.file)?,
+        };
+        for (name, tensor) in weights {
             output::line(format_args!("{name}: {}{:?}", tensor.dtype().name(), tensor.sizes()))?;
         }
         return Ok(());
     }
-    let options = session.read_options();
-    if is_exported_file(&args.file, &options.archive).map_err(Error::from)? {
+    if is_exported {
         let report = ExportedReport::gather(&session, &args.file, &options)?;
         if args.json {
             output::line(report.json())?;

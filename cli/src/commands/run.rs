@@ -90,7 +90,7 @@ fn run_exported(args: &Args, program: &ExportedProgram, session: &Session) -> Re
     if args.program.entry.is_some() {
         return Err(command_line_error("`--entry` is for programs with several functions or methods"));
     }
-    let inputs = args.inputs.read_exported()?;
+    let inputs = args.inputs.read_exported(program)?;
     let mut host = host(session, args.output);
     let result = program.call_on(&inputs.positional, &inputs.kwargs(), &mut host);
     let result = result.map_err(|e| args.inputs.with_command_line_code(e))?;

@@ -12,6 +12,19 @@ fn an_exported_program_runs() {
     assert_eq!(accepted(&["run", &program, "--inputs", &inputs, "--reference"]), result);
     assert_eq!(accepted(&["run", &program, "--arg", &format!("x={INPUT}")]), result);
     assert_eq!(accepted(&["run", &program, "--inputs", &inputs, "--copy"]), result);
+    assert_eq!(accepted(&["run", &program, "--arg", "x=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"]), result);
+}
+
+#[test]
+fn options_for_exported_programs_are_checked() {
+    let program = data("export/tests/data/layers.pt2");
+    let x = format!("x={INPUT}");
+    wrong(&["run", &program, "--arg", &x, "--arg", &x], &["X0003", "argument `x` is given twice"]);
+    wrong(&["run", &program, "--arg", &x, "--profile"], &["X0003", "`--profile` and `--plans`"]);
+    wrong(&["run", &program, "--arg", &x, "--entry", "f"], &["X0003", "`--entry`"]);
+    for (name, content) in [("empty.pt2", &b""[..]), ("text.pt2", b"not an archive")] {
+        refused(&["verify", &file("exported", name, content)], &["A0001"]);
+    }
 }
 
 #[test]
@@ -27,7 +40,7 @@ fn conditions_on_inputs_are_checked() {
         &["E013", "Expected input at *args[0].shape[1] to be equal to 3, but got 1"],
     );
     refused(&["run", &program], &["E013", "the argument *args[0] (`x`) is missing"]);
-    refused(&["run", &program, "--arg", "y=1"], &["E013", "the program has no argument `y`"]);
+    wrong(&["run", &program, "--arg", "y=1"], &["X0003", "the program has no argument `y`"]);
 }
 
 #[test]
@@ -61,6 +74,7 @@ fn info_shows_signature_ranges_and_operators() {
     assert_eq!(json["range_constraints"]["s0"], serde_json::json!([2, 64]));
     assert_eq!(json["inputs"].as_array().map(Vec::len), Some(8));
     assert_eq!(json["problem"], serde_json::Value::Null);
+    assert_eq!(accepted(&["info", &path, "--state-dict"]).lines().count(), 5);
 }
 
 #[test]
