@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._annotations import type_of_value
-from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, raise_instead, scope_of
+from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, qualified_name, raise_instead, scope_of
 from ._markers import kind_of
 from ._sources import definition
 
@@ -56,7 +56,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
                 )
             default = f" = {texts.literal(value, place)}"
         fields.append(f"    {field} : {text}{default}")
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
     return name
 
@@ -64,7 +64,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
 def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
     place = place_of(cls)
     members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))
     return name
 
@@ -112,7 +112,7 @@ def _plain(texts: Texts, cls: type) -> str:
         raise source.place(node).error(
             f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
         )
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     edits = Edits(source)
     rewriter = Rewriter(texts, edits, _scope(cls))
     for statement in node.body:

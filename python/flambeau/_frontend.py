@@ -47,14 +47,14 @@ _BUILTINS = frozenset({
 
 
 class Place:
-    """A position in a file, for errors."""
+    """A range of characters of one line of a file, for errors."""
 
-    def __init__(self, file: str, line: int, column: int, text: str) -> None:
-        self.file, self.line, self.column, self.text = file, line, column, text
+    def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
+        self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
 
     def error(self, message: str) -> UnsupportedError:
         """Makes the exception for a construct that TorchScript does not support."""
-        caret = " " * (self.column - 1) + "^"
+        caret = " " * (self.column - 1) + "^" * self.width
         gutter = " " * len(str(self.line))
         shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
         error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
@@ -94,10 +94,14 @@ class Source:
         return source
 
     def place(self, node: Any) -> Place:
+        """Returns the range of a node, or of its part in its first line. Of a definition it is the line."""
         line = getattr(node, "lineno", 1)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")) + 1
-        return Place(self.file, self.first + line - 1, column, text)
+        source = text.encode()
+        start = getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else len(source.rstrip())
+        column, last = (len(source[:at].decode(errors="ignore")) for at in (start, start + 1 if end is None else end))
+        return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
 
 
     def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
@@ -653,6 +657,12 @@ def _flat(kinds: Any) -> list[Any]:
     return [part for kind in kinds for part in _flat(kind)] if isinstance(kinds, tuple) else [kinds]
 
 
+def qualified_name(cls: type) -> str:
+    """Returns the qualified name that PyTorch gives the type of a class."""
+    parts = ["__torch__", *(cls.__module__.split(".") if cls.__module__ != "__main__" else ()), cls.__name__]
+    return ".".join("".join(c if c.isalnum() or c == "_" else "_" for c in part) for part in parts)
+
+
 class Fallback:
     """A use of an object that a program leaves to Python."""
 
@@ -694,6 +704,9 @@ class Texts:
         self._origins: list[tuple[Any, str, int, int]] = []
         self._classes: dict[str, type] = {}
         self._names: dict[int, str] = {}
+        # Qualified names of the types that classes become, by the names of the classes in the texts.
+        self._type_names: dict[str, str] = {}
+        self._used_types: set[str] = set()
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
@@ -706,12 +719,13 @@ class Texts:
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(
-            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions
-        )
+            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+            self._type_names,
+        )  # fmt: skip
 
     def classes(self) -> list[tuple[str, type]]:
-        """Returns the classes of Python by the names of their types."""
-        return [(name.removeprefix("__torch__."), cls) for name, cls in self._classes.items()]
+        """Returns the classes of Python by their names in the texts."""
+        return [(name, self._classes[type_name]) for name, type_name in self._type_names.items() if type_name in self._classes]
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -742,10 +756,26 @@ class Texts:
         self._used.add(unique)
         self._names[id(key)] = unique
         self._objects.append(key)
-        if isinstance(key, type):
-            # The name of the type in programs.
-            self._classes[f"__torch__.{unique}"] = key
         return unique
+
+    def reserve_class(self, qualified: str, key: Any) -> str:
+        """Gives a class a name like ``reserve``, and its type a qualified name, with PyTorch's mark if the program has another type
+        of that name."""
+        module, _, name = qualified.rpartition(".")
+        unique = self.reserve(name, key)
+        count = 0
+        while qualified in self._used_types:
+            qualified = f"{module}.___torch_mangle_{count}.{name}"
+            count += 1
+        self._used_types.add(qualified)
+        self._type_names[unique] = qualified
+        if isinstance(key, type):
+            self._classes[qualified] = key
+        return unique
+
+    def type_name(self, name: str) -> str:
+        """Returns the qualified name of the type of a class by its name in the texts."""
+        return self._type_names[name]
 
     def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
         """Adds the definitions of a text, whose free names ``find`` resolves."""

@@ -17,7 +17,7 @@ from typing import Any
 from . import _native
 from ._annotations import Unknown, type_of_value
 from ._classes import place_of
-from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
+from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, qualified_name, raise_instead, scope_of
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
 from .errors import CompileError, MisuseError
@@ -91,12 +91,12 @@ class Modules:
         key = facts.key()
         name = self._classes.get(key)
         if name is None:
-            name = self._classes[key] = self.texts.reserve(type(module).__name__, facts)
+            name = self._classes[key] = self.texts.reserve_class(qualified_name(facts.cls), facts)
             facts.name = name
             self.texts.texts.append(facts.text(name))
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
-        self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), type(module).__name__)
+        self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), qualified_name(facts.cls))
         return name
 
     def _is_imported(self, module: Any) -> bool:
@@ -120,6 +120,10 @@ class Modules:
             self._values[id(part)] = values_of(part)
         return self._class_of[id(module)]
 
+    def type_name(self, module: Any) -> str:
+        """Returns the qualified name of the type of a module."""
+        return self.texts.type_name(self.class_of(module))
+
     def tensors(self, module: Any) -> Iterator[tuple[list[str], Any]]:
         """Returns the tensors of a module and of those below it, with the paths of attributes."""
         for path, part in module.named_modules(remove_duplicate=False):
@@ -142,7 +146,7 @@ class Modules:
             stack.pop()
             if id(top) not in objects:
                 made = {name: self._value(value, objects, tensors) for name, value in values.items()}
-                objects[id(top)] = _native.new_object(program, f"__torch__.{self._class_of[id(top)]}", made)
+                objects[id(top)] = _native.new_object(program, self.type_name(top), made)
         self._tensors = {native.identity: tensor for native, tensor in tensors.values()}
         return objects[id(module)]
 
@@ -442,7 +446,8 @@ class _Facts:
             overloads = [] if is_property else overloads_of(function, cls)
             if overloads:
                 names = [f"{name}__{i}" for i in range(len(overloads))]
-                self.texts.overloads[f"__torch__.{self.name}.{name}"] = [f"__torch__.{self.name}.{n}" for n in names]
+                own = self.texts.type_name(self.name)
+                self.texts.overloads[f"{own}.{name}"] = [f"{own}.{n}" for n in names]
                 for unique, overload in zip(names, overloads, strict=True):
                     done[unique] = self._method(function, False, wanted, (unique, overload))
                 continue

@@ -401,6 +401,7 @@ def compile_texts(
     constants: dict[str, Tensor],
     overloads: dict[str, list[str]],
     exceptions: dict[str, str],
+    type_names: dict[str, str],
 ) -> Program: ...
 def new_object(program: Program, class_name: str, values: dict[str, Any]) -> ScriptObject: ...
 def fuzz_pass(

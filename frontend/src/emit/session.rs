@@ -48,6 +48,11 @@ pub trait Resolver {
         None
     }
 
+    /// Returns the qualified name of the type of a class at the top level of a source.
+    fn type_name(&self, class: &str) -> Symbol {
+        Symbol::new(&format!("__torch__.{class}"))
+    }
+
     /// Resolves a (dotted) type name of an annotation that is neither declared in the session nor builtin.
     fn ty(&self, name: &str) -> Option<Type> {
         let _ = name;
@@ -263,7 +268,7 @@ impl<'s> CompileSession<'s> {
                     names.push(name);
                 }
                 TreeKind::ClassDef => {
-                    let qualified = Symbol::new(&format!("__torch__.{}", ast.name(tree)));
+                    let qualified = self.resolver.type_name(ast.name(tree));
                     match self.declare_class(qualified, file, tree) {
                         Ok(ty) => self.name_type(Symbol::new(ast.name(tree)), ty),
                         Err(problem) => problems.push(*problem),
