@@ -707,6 +707,10 @@ class Texts:
         # Qualified names of the types that classes become, by the names of the classes in the texts.
         self._type_names: dict[str, str] = {}
         self._used_types: set[str] = set()
+        # Functions and methods that are compiled only if others call them, by qualified name.
+        self.optional: set[str] = set()
+        # Whether what is added is reached from optional methods only.
+        self.is_candidate = False
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
@@ -720,7 +724,7 @@ class Texts:
         """Compiles what was collected."""
         return _native.compile_texts(
             self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
-            self._type_names,
+            self._type_names, self.optional,
         )  # fmt: skip
 
     def classes(self) -> list[tuple[str, type]]:
@@ -818,6 +822,8 @@ class Texts:
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only functions that `def` defines can be compiled")
         name = self.reserve(function.__name__, function)
+        if self.is_candidate:
+            self.optional.add(name)
         edits = Edits(source)
         if name != node.name:
             start = source.lines[node.lineno - 1].encode().find(b"def ") + 4

@@ -17,10 +17,10 @@ from typing import Any
 from . import _native
 from ._annotations import Unknown, type_of_value
 from ._classes import place_of
-from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, qualified_name, raise_instead, scope_of
+from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, _chain, qualified_name, raise_instead, scope_of
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
-from .errors import CompileError, MisuseError
+from .errors import CompileError, MisuseError, UnsupportedError
 from ._types import ModuleType, module_type
 from .jit import ScriptMethod
 
@@ -75,6 +75,9 @@ class Modules:
         self._values: dict[int, dict[str, Any]] = {}
         # The types of modules, which are the same in every program.
         self._types: dict[int, ModuleType] = {}
+        self._facts: list[_Facts] = []
+        # Names of members that programs use of other objects than `self`, in order: methods of submodules may have them.
+        self.members: dict[str, None] = {}
         # Tensors of PyTorch by the identity of the program's.
         self._tensors: dict[int, Any] = {}
         # Methods that programs call in Python.
@@ -93,11 +96,30 @@ class Modules:
         if name is None:
             name = self._classes[key] = self.texts.reserve_class(qualified_name(facts.cls), facts)
             facts.name = name
-            self.texts.texts.append(facts.text(name))
+            self._facts.append(facts)
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
         self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), qualified_name(facts.cls))
         return name
+
+    def compile(self) -> _native.Program:
+        """Compiles the classes of the modules, with the methods that are reached."""
+        for facts in self._facts:
+            facts.start()
+        # Types of receivers are not known here: a method of a submodule is a candidate if a member of its name is used. The compiler
+        # takes those that are called.
+        done = -1
+        while done != len(self.members):
+            done = len(self.members)
+            for name in list(self.members):
+                for facts in self._facts:
+                    facts.add_candidate(name)
+        self.texts.texts.extend(facts.text(facts.name) for facts in self._facts)
+        try:
+            return self.texts.compile()
+        except CompileError as error:
+            refused = [facts.refused[name] for facts in self._facts for name in facts.refused if f"attribute '{name}'" in error.message]
+            raise refused[0] if refused else error
 
     def _is_imported(self, module: Any) -> bool:
         """Returns whether a module has no source in Python: a loaded or traced one. In a trace, whose classes have no methods,
@@ -251,6 +273,11 @@ class _Facts:
         self.bound: dict[str, IgnoredMethod] = {}
         # The name of the class in the program.
         self.name = ""
+        # Texts of compiled methods with their lines and files, and names of methods that are reached and not rewritten yet.
+        self._done: dict[str, tuple[int, str, str]] = {}
+        self._wanted: list[str] = []
+        # Candidates that cannot be compiled.
+        self.refused: dict[str, UnsupportedError] = {}
         self._hook_functions: dict[str, Any] = {}
         # Names of the hooks before and behind `forward`.
         self._hooks: dict[str, list[str]] = {}
@@ -379,7 +406,7 @@ class _Facts:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
         place = place_of(self.cls)
         lines = [f"class {name}(Module):"]
-        for line, file, text in self._methods():
+        for line, file, text in sorted(self._done.values(), key=lambda method: (method[1], method[0])):
             # Methods of the class's file keep their lines; inherited methods of other files cannot.
             if file == place.file:
                 lines.extend([""] * (line - place.line - len(lines)))
@@ -398,17 +425,16 @@ class _Facts:
             lines.append(f"    {constant} : Final[{text}] = {value}")
         return "\n".join(lines) + "\n", place.file, place.line
 
-    def _methods(self) -> list[tuple[int, str, str]]:
-        """Returns the texts of the compiled methods with their lines, in order."""
-        cls = self.cls
+    def start(self) -> None:
+        """Adds the methods that are compiled in any case, and those that they reach."""
+        cls, done = self.cls, self._done
         if self.modules.traced:
-            return []
-        done: dict[str, tuple[int, str, str]] = {}
+            return
         if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
         if cls.__module__ == "torch.nn.modules.container":
-            return list(done.values())
-        wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
+            return
+        self._wanted = wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -429,9 +455,44 @@ class _Facts:
                 done[name] = self._method(hook, False, wanted)
         if hasattr(cls, "_wraps_native"):
             # A class that derives from `ScriptModule` states which methods are compiled.
-            wanted = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
+            wanted[:] = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
             for text, names in vars(self.module).get("_flambeau_defined", {}).items():
                 done.update(self._defined(text, names, wanted))
+        self._advance()
+
+    def add_candidate(self, name: str) -> None:
+        """Adds a method or property of this name, if the class has one, which is compiled if a program uses it."""
+        cls, before = self.cls, len(self._done)
+        if name in self._done or name in self.refused or name in self.values or self.modules.traced:
+            return
+        owner = next((base for base in cls.__mro__ if name in vars(base)), object)
+        member = vars(owner).get(name)
+        function = member.fget if isinstance(member, property) else member
+        is_own = owner.__module__ not in ("builtins", "torch.nn.modules.module", "torch.nn.modules.container")
+        if not is_own or not isinstance(function, types.FunctionType) or hasattr(cls, "_wraps_native"):
+            return
+        self._wanted.append(name)
+        known = {*self._done}
+        self.texts.is_candidate = True
+        try:
+            self._advance()
+        except UnsupportedError as error:
+            self.refused[name] = error
+            self._wanted.clear()
+            for added in {*self._done} - known:
+                del self._done[added]
+        finally:
+            self.texts.is_candidate = False
+        own = self.texts.type_name(self.name)
+        for added in list(self._done)[before:]:
+            is_property = isinstance(getattr(cls, added.removesuffix(".setter"), None), property)
+            suffix = "_setter" if added.endswith(".setter") else "_getter" if is_property else ""
+            plain = added.removesuffix(".setter")
+            self.texts.optional.add(f"{own}.__{plain}{suffix}" if suffix else f"{own}.{added}")
+
+    def _advance(self) -> None:
+        """Rewrites the methods that are reached."""
+        cls, done, wanted = self.cls, self._done, self._wanted
         while wanted:
             name = wanted.pop(0)
             member = getattr(cls, name, None)
@@ -456,7 +517,6 @@ class _Facts:
             if setter is not None:
                 line, file, text = self._method(setter, False, wanted)
                 done[f"{name}.setter"] = line - 1, file, f"    @{name}.setter\n{text}"
-        return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
     def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:
         """Returns the methods of a text that `define` was given, with their lines behind those of the class's file."""
@@ -610,6 +670,13 @@ class _MethodRewriter(Rewriter):
     def __init__(self, facts: _Facts, edits: Edits, find: Callable[[str], Any], wanted: list[str]) -> None:
         super().__init__(facts.texts, edits, find, lambda names, at: facts.attribute(names, at, wanted))
         self.facts = facts
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        names, root = _chain(node)
+        of_self = isinstance(root, ast.Name) and root.id == "self"
+        for name in names[1:] if of_self else names:
+            self.facts.modules.members.setdefault(name)
+        super().visit_Attribute(node)
 
     def _container(self, node: ast.expr) -> tuple[str, Any] | None:
         """Returns expression and module for ``self.a.b`` that is a container of modules."""

@@ -402,6 +402,7 @@ def compile_texts(
     overloads: dict[str, list[str]],
     exceptions: dict[str, str],
     type_names: dict[str, str],
+    optional: set[str],
 ) -> Program: ...
 def new_object(program: Program, class_name: str, values: dict[str, Any]) -> ScriptObject: ...
 def fuzz_pass(

@@ -534,7 +534,7 @@ class TracedModules:
         texts = Texts()
         self._modules = Modules(texts, traced=True)
         self.class_name = self._modules.type_name(module)
-        self.program = texts.compile()
+        self.program = self._modules.compile()
         self.paths: dict[Any, list[str]] = {}
         for path, tensor in self._modules.tensors(module):
             self.paths.setdefault(Trace.key(tensor), path)

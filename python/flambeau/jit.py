@@ -453,7 +453,7 @@ def _script(definition: Any, texts: Texts) -> Any:
     if is_module(definition):
         modules = Modules(texts)
         modules.class_of(definition)
-        return modules.adopt(texts.compile(), definition)
+        return modules.adopt(modules.compile(), definition)
     from .errors import MisuseError
 
     raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")

@@ -313,10 +313,12 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     sys.path.insert(0, str(path.parent.parent))
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None, f"{path} is no Python file"
+    # Tests expect the names of types under the name of the module in its package.
+    name = f"{path.parent.name}.{path.stem}" if (path.parent / "__init__.py").exists() else path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None, f"{path} is not a Python file"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
 
     def expired(*_: Any) -> None:
@@ -325,7 +327,7 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     signal.signal(signal.SIGALRM, expired)
     own = [
         value for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (path.stem, "__main__")
+        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (name, "__main__")
     ]  # fmt: skip
     for cls in own:
         if not cls.__dict__.get("__unittest_skip__"):

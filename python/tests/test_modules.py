@@ -402,3 +402,59 @@ def test_code_comes_with_the_values_of_its_constants():
     code, constants = traced.code_with_constants
     assert "CONSTANTS.c0" in code and constants.c0.tolist() == [1.0, 2.0]
     assert jit.script(initialized).code_with_constants[0] == jit.script(initialized).code
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    @property
+    def doubled(self):
+        return self.scale * 2
+
+    def encode(self, x):
+        return self._scaled(x) + self.doubled
+
+    def _scaled(self, x):
+        return x * self.scale
+
+    def split(self, x):
+        # Not called: `split` in the program is that of tensors.
+        return [part for part in open(x)]
+
+    def forward(self, x):
+        return x
+
+
+def test_methods_of_submodules_are_compiled_where_they_are_called():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = Encoder(3)
+            self.encoders = torch.nn.ModuleList([Encoder(2), Encoder(5)])
+
+        def forward(self, x):
+            x = self.encoder.encode(x.split(1)[0])
+            for encoder in self.encoders:
+                x = encoder.encode(x) + self.encoder.doubled
+            return x
+
+    net = Net()
+    module = jit.script(net)
+    x = torch.tensor([1.0, 2.0])
+    assert torch.equal(module(x), net(x))
+    assert "split" not in module.encoder._native.methods() and "encode" in module.encoder._native.methods()
+
+
+def test_methods_of_submodules_that_cannot_be_compiled():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = Encoder(3)
+
+        def forward(self, x: str):
+            return self.encoder.split(x)
+
+    with pytest.raises(flambeau.UnsupportedError, match="open"):
+        jit.script(Net())

@@ -1,7 +1,7 @@
 //! Member access: `value.name`.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
-use flambeau_ir::types::{ClassEnv, TypeKind};
+use flambeau_ir::types::{ClassEnv, TypeBindings, TypeKind, match_type_variables};
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
@@ -179,9 +179,28 @@ impl<'a> Cx<'a> {
             }
             _ => {}
         }
-        if known.is_known || (ty.is_tensor() && name.as_str().starts_with('_')) {
+        if self.has_method(ty, known.operator)? || (ty.is_tensor() && name.as_str().starts_with('_')) {
             return Ok(Sugar::Builtin(known.operator, Some(value)));
         }
+        Err(self.missing_member(span, ty, name))
+    }
+
+    /// Returns true if an overload of an operator can have a value of type `ty` as `self`.
+    fn has_method(&self, ty: Type, operator: Symbol) -> Res<bool> {
+        let candidates = self.session.candidates(operator)?;
+        Ok(candidates.schemas(self.session.registry()).any(|schema| {
+            let own = schema.args.iter().find(|arg| arg.name == "self");
+            own.is_some_and(|own| {
+                let mut bound = TypeBindings::default();
+                let env = self.session;
+                match_type_variables(own.ty, ty, &mut bound, env).is_ok()
+                    && bound.apply(own.ty).is_some_and(|formal| self.is_subtype(ty, formal))
+            })
+        }))
+    }
+
+    /// Describes the access of a member that values of type `ty` do not have.
+    pub(super) fn missing_member(&self, span: Span, ty: Type, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
         let class = ty.annotation().to_string();
         let is_module = ClassEnv::is_module(self.session, ty);
         let message = match ty.as_class() {
@@ -200,7 +219,7 @@ impl<'a> Cx<'a> {
         } else if let Some(near) = self.nearest_member(ty, name.as_str()) {
             *error = error.help(format!("did you mean `{near}`?"));
         }
-        Err(error)
+        error
     }
 
     /// Returns the attribute or method with the name nearest to `name`; for values other than objects, the operator.
@@ -375,6 +394,12 @@ impl<'a> Cx<'a> {
                 });
                 (value, found)
             }
+            None if self.is_in_constructor(target) => {
+                return self.fail(
+                    span,
+                    "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
+                );
+            }
             None => return self.fail(span, format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?")),
         };
         let found = self.ty(value);
@@ -396,9 +421,11 @@ impl<'a> Cx<'a> {
 
     /// Returns true at the top level of `__init__`, where assignments to members of `self` define attributes.
     fn defines_attributes(&self, target: ValueId) -> bool {
-        let in_init = self.fun.name.as_str().ends_with(".__init__") && self.fun.env.borrow().depth() == 1;
-        let module = self.session.is_module(self.ty(target));
-        in_init && !module
+        self.is_in_constructor(target) && self.fun.env.borrow().depth() == 1
+    }
+
+    fn is_in_constructor(&self, target: ValueId) -> bool {
+        self.fun.name.as_str().ends_with(".__init__") && !self.session.is_module(self.ty(target))
     }
 }
 

@@ -307,12 +307,8 @@ impl<'a> Cx<'a> {
         match compiled {
             Ok(function) => Ok(Rc::new((*function.schema).clone())),
             Err(mut problem) => {
-                let range = self.fun.file.range(span);
-                let (line, _) = range.source.line_column(span.start as usize);
-                problem.notes.push(format!(
-                    "'{name}' is being compiled since it was called from '{}' ({}:{line})",
-                    self.fun.name, range.source.name
-                ));
+                let why = format!("'{name}' is being compiled since it was called from '{}'", self.fun.name);
+                *problem = problem.also(self.fun.file.range(span), why);
                 Err(problem)
             }
         }
@@ -344,15 +340,7 @@ impl<'a> Cx<'a> {
                     name = Symbol::new(last_part(chosen));
                     self.function_schema(span, chosen).await?
                 }
-                (None, None) => {
-                    return self.fail(
-                        span,
-                        format!(
-                            "Tried to access nonexistent attribute or method '{name}' of type '{}'",
-                            ty.annotation()
-                        ),
-                    );
-                }
+                (None, None) => return Err(self.missing_member(span, ty, name)),
             }
         };
         let (operands, result) = self.match_function(span, &schema, &args)?;
@@ -467,7 +455,7 @@ impl<'a> Cx<'a> {
                 let (captured, task, result) = self.deeper(task).await?;
                 return Ok(self.task(span, kind, &captured, task, result));
             }
-            other => return self.foreign(span, &format!("forking a {} is", other.describe())),
+            other => return self.fail(span, format!("cannot call a {}", other.describe())),
         };
         let schema = self.function_schema(span, function).await?;
         let (operands, result) = self.match_function(span, &schema, &args)?;

@@ -53,6 +53,13 @@ pub trait Resolver {
         Symbol::new(&format!("__torch__.{class}"))
     }
 
+    /// Returns true for a function that is compiled only if another one calls it, by its qualified name. One that is not called
+    /// is not part of the unit.
+    fn is_optional(&self, function: Symbol) -> bool {
+        let _ = function;
+        false
+    }
+
     /// Resolves a (dotted) type name of an annotation that is neither declared in the session nor builtin.
     fn ty(&self, name: &str) -> Option<Type> {
         let _ = name;
@@ -301,16 +308,31 @@ impl<'s> CompileSession<'s> {
             let next = self.declared.borrow().get_index(i).map(|(name, d)| (*name, d.state));
             let Some((name, state)) = next else { break };
             if state == State::Waiting
+                && !self.resolver.is_optional(name)
                 && let Err(problem) = self.compile(name)
             {
                 self.report(name, [*problem]);
             }
         }
+        self.remove_unused();
         let problems = self.problems.take();
         if cfg!(debug_assertions) && problems.is_empty() {
             self.verify()?;
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Removes optional methods that were not called from their classes.
+    fn remove_unused(&self) {
+        let declared = self.declared.borrow();
+        let unused = declared.iter().filter(|(_, d)| d.state == State::Waiting);
+        let mut unit = self.unit.borrow_mut();
+        for (function, class) in unused.filter_map(|(name, d)| Some((*name, d.self_type?))) {
+            if let Some(class) = unit.class_mut(class) {
+                class.methods.retain(|_, method| *method != function);
+                class.properties.retain(|property| class.methods.contains_key(&property.getter));
+            }
+        }
     }
 
     /// Verifies the graphs of all compiled functions. Runs only with debug assertions: an invalid graph is a defect of
@@ -339,7 +361,7 @@ impl<'s> CompileSession<'s> {
                 |d: &Diagnostic| d.primary.as_ref().map(|l| (l.at.source.name.clone(), l.at.range.clone()));
             let same = |d: &Diagnostic| d.message == problem.message && place(d) == place(&problem);
             match reported.iter().position(same) {
-                Some(i) if reported[i].notes.len() < problem.notes.len() => reported[i] = problem,
+                Some(i) if reported[i].secondary.len() < problem.secondary.len() => reported[i] = problem,
                 None if reported.len() < self.limits.max_problems() => reported.push(problem),
                 _ => {}
             }

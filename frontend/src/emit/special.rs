@@ -163,7 +163,8 @@ impl<'a> Cx<'a> {
             _ => return self.fail(span, "getattr takes 2 or 3 arguments"),
         };
         if self.kind(name) != TreeKind::StringLiteral {
-            return self.fail(span, "getattr's second argument must be a string literal");
+            let at = self.span(name);
+            return self.fail(at, "getattr's second argument must be a string literal");
         }
         let sugar = self.sugar(object, None).await?;
         let name = self.symbol(name);
