@@ -232,21 +232,38 @@ def _methods_of_data_class(texts: Texts, cls: Any, own: set[str], place: Place, 
         if hasattr(cls, "__post_init__"):
             body.append(f"self.__post_init__({', '.join(field.name for field in passed)})")
         text += _method(indent, f"__init__({', '.join(params)})", body or ["pass"])
-    compared = [field for field in stored if field.compare]
-    plain = all(texts.type_text(hints[field.name], place) in ("int", "float", "bool", "str") for field in compared)
+    types = {field.name: texts.type_text(hints[field.name], place) for field in stored if field.compare}
     options = cls.__dataclass_params__
     other = f"(self, other: {texts.known(cls)}) -> bool"
-    if plain and options.eq and "__eq__" not in own:
-        same = " and ".join(f"self.{field.name} == other.{field.name}" for field in compared) or "True"
-        text += _method(indent, f"__eq__{other}", [f"return {same}"])
-    if plain and options.order:
-        for name, sign, if_equal in (("lt", "<", False), ("le", "<", True), ("gt", ">", False), ("ge", ">", True)):
-            body = []
-            for field in compared:
-                mine, its = f"self.{field.name}", f"other.{field.name}"
-                body += [f"if {mine} {sign} {its}:", f"{indent}return True", f"if {its} {sign} {mine}:", f"{indent}return False"]
-            text += _method(indent, f"__{name}__{other}", [*body, f"return {if_equal}"])
+    if all(map(_is_comparable, types.values())):
+        if options.eq and "__eq__" not in own:
+            body = _comparison(indent, types, ["if val1 != val2: return False"], "return False")
+            text += _method(indent, f"__eq__{other}", [*body, "return True"])
+        if options.order:
+            none = f"raise TypeError('Cannot compare {cls.__name__} with None')"
+            for name, sign, if_equal in (("lt", "<", False), ("le", "<", True), ("gt", ">", False), ("ge", ">", True)):
+                steps = [f"if val1 {sign} val2: return True", f"elif val2 {sign} val1: return False"]
+                text += _method(indent, f"__{name}__{other}", [*_comparison(indent, types, steps, none), f"return {if_equal}"])
     return text
+
+
+def _is_comparable(type_text: str) -> bool:
+    """Returns whether programs compare values of a type by `==` and `<`."""
+    inner = type_text.removeprefix("Optional[").removesuffix("]") if type_text.startswith("Optional[") else type_text
+    return inner in ("int", "float", "bool", "str", "Tensor")
+
+
+def _comparison(indent: str, types: dict[str, str], steps: list[str], if_none: str) -> list[str]:
+    """Returns statements that compare two objects field by field, as PyTorch generates them."""
+    body = []
+    for name, type_text in types.items():
+        body += [f"val1 = self.{name}", f"val2 = other.{name}"]
+        if type_text.startswith("Optional["):
+            body += ["if val1 is not None and val2 is not None:", *(indent + step for step in steps)]
+            body += ["elif (val1 is None) != (val2 is None):", indent + if_none]
+        else:
+            body += steps
+    return body
 
 
 def _method(indent: str, head: str, body: list[str]) -> str:

@@ -8,6 +8,7 @@ modules are unrolled where programs iterate over them. The objects have the modu
 from __future__ import annotations
 
 import ast
+import copy
 import enum
 import types
 import weakref
@@ -25,6 +26,7 @@ from ._types import ModuleType, module_type
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
+_DICTIONARIES = ("ModuleDict", "ParameterDict")
 _OWN = {
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_hooks", "_forward_hooks", "training",
     "_is_full_backward_hook", "_backward_pre_hooks", "_forward_pre_hooks", "_load_state_dict_pre_hooks",
@@ -77,7 +79,7 @@ class Modules:
         self._types: dict[int, ModuleType] = {}
         self._facts: list[_Facts] = []
         # Names of members that programs use of other objects than `self`, in order: methods of submodules may have them.
-        self.members: dict[str, None] = {}
+        self.members: dict[str, None] = dict.fromkeys(("__contains__", "__getitem__", "__len__"))
         # Tensors of PyTorch by the identity of the program's.
         self._tensors: dict[int, Any] = {}
         # Methods that programs call in Python.
@@ -211,6 +213,19 @@ class Modules:
         if type(value) is dict:
             return {key: Modules._value(part, objects, tensors) for key, part in value.items()}
         return value
+
+
+def prepared(module: Any, known: dict[int, Any]) -> Any:
+    """Returns a module with the results of `__prepare_scriptable__` in the place of the modules that have this method."""
+    if id(module) in known:
+        return known[id(module)]
+    made = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    children = {name: child if child is None else prepared(child, known) for name, child in made._modules.items()}
+    if any(children[name] is not child for name, child in made._modules.items()):
+        made = copy.copy(made)
+        vars(made)["_modules"] = children
+    known[id(module)] = made
+    return made
 
 
 class IgnoredMethod:
@@ -660,6 +675,11 @@ def _check_self(source: Source, node: ast.FunctionDef) -> None:
         raise source.place(node).error(f"methods must have a self argument: `{node.name}`")
 
 
+def _overrides(module: Any, method: str) -> bool:
+    """Returns whether the class of a container has its own definition of a method."""
+    return not str(getattr(getattr(type(module), method), "__module__", "")).startswith("torch.")
+
+
 def _tuple_text(parts: list[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
@@ -679,9 +699,9 @@ class _MethodRewriter(Rewriter):
         super().visit_Attribute(node)
 
     def _container(self, node: ast.expr) -> tuple[str, Any] | None:
-        """Returns expression and module for ``self.a.b`` that is a container of modules."""
+        """Returns expression and module for ``self.a.b`` that is a container of modules or parameters."""
         found = self._module(node)
-        return found if found is not None and _base_name(found[1]) in (*_LISTS, "ModuleDict") else None
+        return found if found is not None and _base_name(found[1]) in (*_LISTS, *_DICTIONARIES) else None
 
     def _module(self, node: ast.expr) -> tuple[str, Any] | None:
         """Returns expression and module for ``self.a.b`` that is a module."""
@@ -716,7 +736,7 @@ class _MethodRewriter(Rewriter):
 
     @staticmethod
     def _items(text: str, module: Any) -> list[tuple[str, str]]:
-        held = module._parameters if _base_name(module) == "ParameterList" else module._modules
+        held = module._parameters if _base_name(module).startswith("Parameter") else module._modules
         return [(name, f'getattr({text}, "{name}")') for name in held]
 
     def _unrolled(self, node: ast.expr) -> str | None:
@@ -736,7 +756,7 @@ class _MethodRewriter(Rewriter):
         items = self._items(*found)
         if form == "items":
             parts = [f'("{name}", {text})' for name, text in items]
-        elif form == "keys" or form == "elements" and _base_name(found[1]) == "ModuleDict":
+        elif form == "keys" or form == "elements" and _base_name(found[1]) in _DICTIONARIES:
             parts = [f'"{name}"' for name, _ in items]
         else:
             parts = [text for _, text in items]
@@ -839,6 +859,17 @@ class _MethodRewriter(Rewriter):
             return
         self.generic_visit(node)
 
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Decides whether a container has a name, which is constant."""
+        found = self._container(node.comparators[0])
+        is_test = len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(node.left, ast.Constant)
+        if found is None or not is_test or _base_name(found[1]) not in _DICTIONARIES or _overrides(found[1], "__contains__"):
+            super().visit_Compare(node)
+            return
+        assert isinstance(node.left, ast.Constant), "the test has a constant"
+        is_in = node.left.value in dict(self._items(*found))
+        self.edits.replace(node, str(is_in is isinstance(node.ops[0], ast.In)))
+
     def visit_Starred(self, node: ast.Starred) -> None:
         self._iterated(node.value)
 
@@ -850,7 +881,7 @@ class _MethodRewriter(Rewriter):
                 self._returns(node, function)
         if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
             found = self._container(node.args[0])
-            if found is not None:
+            if found is not None and not _overrides(found[1], "__len__"):
                 self.edits.replace(node, str(len(self._items(*found))))
                 return
         super().visit_Call(node)

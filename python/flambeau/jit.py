@@ -405,7 +405,8 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     """Compiles a function, a class or a module, or makes a list or dictionary one that programs share with Python.
 
     A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
-    class is compiled with the functions that use it; it is returned as it is. Functions, methods and classes that are reached
+    class is compiled with the functions that use it; it is returned as it is. An instance of a class becomes an object of the
+    compiled class, with copies of its attributes. Functions, methods and classes that are reached
     are compiled as well. A list becomes a ``ScriptList``, a dictionary a ``ScriptDict``: copies that calls take without copying
     again, so that both sides see changes.
 
@@ -448,15 +449,20 @@ def _script(definition: Any, texts: Texts) -> Any:
         texts.class_name(definition)
         texts.compile()
         return definition
-    from ._modules import Modules, is_module
+    from ._modules import Modules, is_module, prepared
 
     if is_module(definition):
+        definition = prepared(definition, {})
         modules = Modules(texts)
         modules.class_of(definition)
         return modules.adopt(modules.compile(), definition)
-    from .errors import MisuseError
+    if type(definition).__module__ == "builtins" or callable(definition):
+        from .errors import MisuseError
 
-    raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+        raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+    # An instance of a class: an object of the program with its attributes.
+    name = texts.type_name(texts.class_name(type(definition)))
+    return PlainModule(_native.new_object(texts.compile(), name, dict(vars(definition))))
 
 
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:

@@ -68,9 +68,20 @@ impl Hosted {
 
     /// Returns the type that the class of an object of Python was compiled to.
     pub(crate) fn compiled_class(&self, object: &Bound<'_, PyAny>) -> Option<Type> {
+        self.type_name(object).map(|name| Type::class(Symbol::new(name), 0))
+    }
+
+    /// Returns the type of a member of an enumeration that was compiled.
+    pub(crate) fn compiled_enumeration(&self, object: &Bound<'_, PyAny>) -> Option<Type> {
+        let name = self.type_name(object)?;
+        self.program.unit().enumerations().map(|e| e.ty).find(|ty| ty.annotation_str() == *name)
+    }
+
+    /// Returns the qualified name of the type that the class of an object of Python was compiled to.
+    fn type_name(&self, object: &Bound<'_, PyAny>) -> Option<&String> {
         let class = object.get_type();
         let mut found = self.classes.iter().filter(|(_, known)| class.is(known.bind(object.py())));
-        found.next().map(|(name, _)| Type::class(Symbol::new(name), 0))
+        found.next().map(|(name, _)| name)
     }
 
     /// Returns the same objects with another form of the program.

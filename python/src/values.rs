@@ -211,9 +211,10 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             TypeKind::Dict(key, value) => self.dict(object, *key, *value, depth),
             TypeKind::Union(options) => {
-                let value = self.inferred(object, depth)?;
-                if options.iter().any(|&option| value.fits(option)) {
-                    return Ok(value);
+                match self.inferred(object, depth) {
+                    Ok(value) if options.iter().any(|&option| value.fits(option)) => return Ok(value),
+                    Err(Failure::Raised(error)) => return Err(Failure::Raised(error)),
+                    _ => {}
                 }
                 let mut tries = options.iter().map(|&option| self.value(object, option, depth + 1));
                 tries.find(|tried| !matches!(tried, Err(Failure::Type))).unwrap_or(Err(Failure::Type))
@@ -355,6 +356,9 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         if let Some(object) = self.object(object, depth)? {
             return Ok(IValue::Object(object));
+        }
+        if let Some(ty) = self.program.and_then(|program| program.compiled_enumeration(object)) {
+            return self.value(object, ty, depth);
         }
         if let Some(shared) = shared(object)? {
             return Ok(shared);

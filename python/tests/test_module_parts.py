@@ -257,3 +257,70 @@ class Bounded(torch.nn.Module):
 def test_properties_of_modules_are_set():
     for a in (5, -5):
         assert jit.script(Bounded(3))(a) == Bounded(3)(a)
+
+
+def test_dictionaries_of_modules_and_parameters():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleDict({"relu": torch.nn.ReLU(), "tanh": torch.nn.Tanh()})
+            self.weights = torch.nn.ParameterDict({"a": torch.nn.Parameter(torch.ones(1)), "b": torch.nn.Parameter(torch.ones(1) * 2)})
+
+        def forward(self, x):
+            if "relu" in self.layers and "gelu" not in self.layers:
+                x = self.layers["relu"](x)
+            if "gelu" in self.layers:
+                x = x * 100
+            for name, weight in self.weights.items():
+                x = x * weight + len(name)
+            return x + self.weights["b"] + len(self.weights)
+
+    net = Net()
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.equal(jit.script(net)(x), net(x))
+
+
+class Counted(torch.nn.ModuleDict):
+    def __len__(self):
+        return 7
+
+    def __contains__(self, name: str):
+        return name == "other"
+
+
+def test_containers_with_methods_of_their_own():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = Counted({"relu": torch.nn.ReLU()})
+
+        def forward(self):
+            return len(self.layers), "other" in self.layers, "relu" in self.layers
+
+    assert jit.script(Net())() == (7, True, False)
+
+
+def test_modules_are_prepared():
+    class Prepared(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    class Fancy(torch.nn.Module):
+        def __prepare_scriptable__(self):
+            return Prepared()
+
+        def forward(self, x):
+            return open(x)
+
+    net = torch.nn.Sequential(Fancy(), torch.nn.Sequential(Fancy()))
+    assert jit.script(net)(torch.ones(1)).item() == 3.0
+    assert isinstance(net[0], Fancy)
+
+
+def test_constructors_of_tensors_of_one_dtype():
+    def made(size: int):
+        return torch.BoolTensor([True]), torch.LongTensor([1, 2]), torch.HalfTensor(2, size).shape, torch.FloatTensor([0.5])
+
+    flag, numbers, sizes, halves = jit.script(made)(3)
+    assert flag.dtype == torch.bool and numbers.tolist() == [1, 2] and numbers.dtype == torch.int64
+    assert sizes == [2, 3] and halves.dtype == torch.float32

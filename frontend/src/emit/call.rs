@@ -10,6 +10,7 @@ use std::rc::Rc;
 use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res};
+use super::index::SubscriptPart;
 use super::matching::CallArgs;
 use super::sugar::Sugar;
 use crate::span::Span;
@@ -58,6 +59,14 @@ impl<'a> Cx<'a> {
     /// Compiles a call of `callee`.
     pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: CallArgs) -> Res<Sugar> {
         match callee {
+            Sugar::Builtin(name, Some(tensor))
+                if name == "aten::__getitem__" && self.ty(tensor).is_tensor() =>
+            {
+                let [index] = args.positional.as_slice() else {
+                    return self.fail(span, "__getitem__ expected exactly 1 argument");
+                };
+                self.item(span, tensor, vec![SubscriptPart::Value(index.value)]).await.map(Sugar::Value)
+            }
             Sugar::Builtin(name, receiver) => {
                 args.receiver = receiver.map(|v| self.given(v));
                 self.builtin_call(span, name, &args).map(Sugar::Value)

@@ -11,7 +11,7 @@ use crate::span::Span;
 use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// One element of a subscript.
-enum SubscriptPart {
+pub(super) enum SubscriptPart {
     Value(ValueId),
     Slice([Option<ValueId>; 3]),
     Dots,
@@ -82,7 +82,7 @@ impl<'a> Cx<'a> {
         Ok(parts)
     }
 
-    async fn item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
+    pub(super) async fn item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
         let ty = self.ty(value);
         if ty.is_tensor() {
             return self.tensor_item(span, value, parts);

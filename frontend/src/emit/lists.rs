@@ -494,17 +494,22 @@ impl<'a> Cx<'a> {
             });
         };
         let sugar = self.iterable(input).await?;
-        if let Sugar::Value(value) = &sugar
+        self.list_of(span, &sugar, hint)
+    }
+
+    /// Returns the list of the elements of an iterable.
+    fn list_of(&self, span: Span, sugar: &Sugar, hint: Option<Type>) -> Res<ValueId> {
+        if let Sugar::Value(value) = sugar
             && self.ty(*value).list_elem().is_some()
         {
             return self.builtin(span, "aten::list", &[*value]);
         }
-        if let Sugar::Value(value) = &sugar
+        if let Sugar::Value(value) = sugar
             && self.ty(*value) == Type::STR
         {
             return self.builtin(span, "aten::list", &[*value]);
         }
-        if let Sugar::Tuple(items) = &sugar {
+        if let Sugar::Tuple(items) = sugar {
             let mut values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
             self.at(span);
             if values.is_empty() {
@@ -521,7 +526,7 @@ impl<'a> Cx<'a> {
         self.at(span);
         let list = self.value(Prim::ListConstruct, &[], Type::LIST_TENSOR);
         let outer = self.comprehension_scope(span);
-        let trips = self.length(span, &sugar)?;
+        let trips = self.length(span, sugar)?;
         self.at(span);
         let node = self.node(Prim::Loop, &[trips], &[]);
         let (body, header) = self.edit(|e| (e.add_block(node), e.add_block(node)));
@@ -529,7 +534,7 @@ impl<'a> Cx<'a> {
         self.edit(|e| e.add_block_output(header, always));
         let around = self.enter(body);
         let trip = self.edit(|e| e.add_block_input(body, Type::INT));
-        let item = self.element(span, &sugar, trip)?;
+        let item = self.element(span, sugar, trip)?;
         let item = self.as_value(span, item)?;
         let elem = self.ty(item).erase_shapes();
         self.set_type(list, Type::list(elem));
@@ -560,7 +565,10 @@ impl<'a> Cx<'a> {
                     self.dict_of(span, keys, values, dict_hint(hint))?
                 }
                 _ => {
-                    let value = self.eval(input, hint).await?;
+                    let value = match self.sugar(input, hint).await? {
+                        pairs @ Sugar::Zip(_) => self.list_of(span, &pairs, None)?,
+                        other => self.as_value(self.span(input), other)?,
+                    };
                     let name = Symbol::new("aten::dict");
                     let args = CallArgs { positional: vec![self.given(value)], ..CallArgs::default() };
                     self.call_builtin(span, name, &args)?
