@@ -273,7 +273,7 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
 
 
 _TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
-_BROADCASTING_LIST = re.compile(r"BroadcastingList\d+")
+_BROADCASTING_LIST = re.compile(r"BroadcastingList\d+|_size_\d_t")
 _SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
 
 
@@ -958,7 +958,7 @@ class Texts:
         if value is collections.OrderedDict:
             # Dictionaries of programs are ordered.
             return "dict"
-        if module in ("typing", "collections"):
+        if module == "typing":
             return path.rpartition(".")[2]
         if value is warnings.warn:
             return "warnings.warn"
@@ -996,7 +996,7 @@ class Texts:
 
 
 def _is_broadcasting_list(node: ast.AST) -> bool:
-    """Returns whether a name is that of a type such as `BroadcastingList2`."""
+    """Returns whether a name is that of a type such as `BroadcastingList2` or `_size_2_t`."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return _BROADCASTING_LIST.fullmatch(name) is not None
 

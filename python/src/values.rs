@@ -136,7 +136,8 @@ impl<'a, 'py> Call<'a, 'py> {
         text: impl FnOnce(&str) -> String,
     ) -> PyResult<IValue> {
         let number = || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>();
-        let converted = match (param.n, param.ty.list_elem()) {
+        let list = param.ty.optional_elem().unwrap_or(param.ty);
+        let converted = match (param.n, list.list_elem()) {
             // One number for all elements of a list of fixed length.
             (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self
                 .value(object, elem, 0)
@@ -566,7 +567,7 @@ fn common(items: &[IValue]) -> Type {
 }
 
 /// Returns a function of `flambeau._values`.
-fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static HELPERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module =
         HELPERS.get_or_try_init(py, || PyModule::import(py, "flambeau._values").map(Bound::unbind))?;

@@ -115,14 +115,17 @@ def replace() -> None:
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)
 
-    # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
     run = FileCheck.run
 
     def run_on_text(self: Any, *texts: Any, **options: Any) -> Any:
         *checks, test = [*texts, *options.values()]
         text = test if isinstance(test, str) else str(test)
-        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
-        return run(self, *checks, text)
+        for closing in ("", ")]}"):
+            try:
+                return run(self, *checks, _with_marks_of_torch(text, closing))
+            except RuntimeError:
+                pass
+        return run(self, *checks, _with_marks_of_torch(text, ")]}\"'"))
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -163,6 +166,23 @@ def replace() -> None:
     common_jit.check_output_types = check_output_types
     jit_utils.JitTestCase.assertGraphContains = contains
     jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
+
+
+_MARKS = re.compile(r"(?m)^(?P<source>.*)\n(?P<margin>[ |]*)(?P<marks>\^+|~+ <--- HERE)")
+
+
+def _with_marks_of_torch(text: str, closing: str) -> str:
+    """Returns the text of an error with the marks of PyTorch. Ours are `^` in compile errors, and end at the end of an expression.
+    PyTorch's are `~`; those of some expressions leave out the ``closing`` brackets and quotes, which depends on the parser."""
+
+    def marked(found: re.Match[str]) -> str:
+        source, start = found["source"], len(found["margin"])
+        end = start + len(found["marks"].removesuffix(" <--- HERE"))
+        while end > start + 1 and source[end - 1 : end] in (*closing,):
+            end = start + len(source[start : end - 1].rstrip())
+        return f"{source}\n{found['margin']}{'~' * (end - start)} <--- HERE"
+
+    return _MARKS.sub(marked, text)
 
 
 class _Text(str):
@@ -215,7 +235,7 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
                 return original(graph, *args)
             if name != "lint":
                 graph.run(name)
-            return None
+            return graph if name == "canonicalize" else None
 
         return run
 

@@ -458,3 +458,33 @@ def test_methods_of_submodules_that_cannot_be_compiled():
 
     with pytest.raises(flambeau.UnsupportedError, match="open"):
         jit.script(Net())
+
+
+def test_sizes_of_two_dimensions():
+    from torch.nn.common_types import _size_2_t
+
+    def product(x: _size_2_t, y: Optional[_size_2_t] = None) -> int:
+        return x[0] * x[1] * (1 if y is None else y[0] + y[1])
+
+    product = jit.script(product)
+    assert product(3) == 9 and product((2, 3)) == 6 and product([2, 3], 2) == 24
+
+
+def test_functions_of_python_record_gradients_as_the_program_does():
+    class Net(torch.nn.Module):
+        @jit.ignore
+        def python(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen = torch.is_grad_enabled()
+            return x * 2
+
+        def forward(self, x, record: bool):
+            if record:
+                return self.python(x)
+            with torch.no_grad():
+                return self.python(x)
+
+    net = Net()
+    module = jit.script(net)
+    x = torch.ones(1, requires_grad=True)
+    assert not module(x, False).requires_grad and module.seen is False
+    assert torch.is_grad_enabled()

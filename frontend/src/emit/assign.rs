@@ -228,7 +228,10 @@ impl<'a> Cx<'a> {
                         return self.fail(span, "deletion takes one index");
                     };
                     if self.kind(index) == TreeKind::SliceExpr {
-                        return self.foreign(span, "deletion of a slice is");
+                        return self.foreign(
+                            span,
+                            "del statements only support deletion at a single index, slicing is",
+                        );
                     }
                     let container = self.eval(self.ast().child(target, 0), None).await?;
                     let index = self.eval(index, None).await?;

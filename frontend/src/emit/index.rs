@@ -366,7 +366,7 @@ impl<'a> Cx<'a> {
         }
         // A tuple would convert to a temporary list, and the assignment would be lost.
         if ty.as_tuple().is_some() || ty == Type::STR {
-            return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));
+            return self.fail(span, format!("'{}' does not support subscripted assignment", ty.annotation()));
         }
         match *parts {
             [SubscriptPart::Value(index)] => Ok(index),
