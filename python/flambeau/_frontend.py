@@ -449,7 +449,7 @@ class Rewriter(ast.NodeVisitor):
         if name == "isinstance" and len(node.args) == 2:
             self.visit(node.func)
             self.visit(node.args[0])
-            kinds = node.args[1].elts if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
+            kinds = list(node.args[1].elts) if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
             named = self._denoted(node.args[1]) if len(kinds) == 1 else _MISSING
             if isinstance(named, tuple):
                 # A variable with several classes.
@@ -457,8 +457,11 @@ class Rewriter(ast.NodeVisitor):
                 texts = [self.texts.type_text(kind, place) for kind in _flat(named)]
                 self.edits.replace(node.args[1], f"({', '.join(texts)},)")
                 return
-            for kind in kinds:
-                if not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
+            while kinds:
+                kind = kinds.pop(0)
+                if isinstance(kind, (ast.Tuple, ast.List)):
+                    kinds = [*kind.elts, *kinds]
+                elif not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
                     self.annotation(kind)
             return
         self.generic_visit(node)

@@ -284,6 +284,8 @@ class _Facts:
         self.constants: dict[str, tuple[str, str]] = {}
         self.functions: dict[str, Any] = {}
         self.absent: dict[str, str] = {}
+        # Methods that were bound to this module in the place of those of its class.
+        self._own_methods: dict[str, types.FunctionType] = {}
         # Methods that are marked with `@ignore`.
         self.bound: dict[str, IgnoredMethod] = {}
         # The name of the class in the program.
@@ -338,6 +340,9 @@ class _Facts:
                 # What the compiled module has now.
                 current = self.native.get(name)
                 value = value if isinstance(current, _native.ScriptObject) else current
+            if isinstance(value, types.MethodType) and value.__self__ is self.origin and hasattr(self.cls, name):
+                self._own_methods[name] = value.__func__  # type: ignore[assignment]
+                continue
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
                 self.functions[name] = value
                 continue
@@ -374,6 +379,10 @@ class _Facts:
             self.constants[name] = (text, self.texts.literal(value, place))
         else:
             self._add(name, value, text)
+
+    def _member(self, name: str) -> Any:
+        """Returns a method or another member of the class, or the method that was bound to the module in its place."""
+        return self._own_methods.get(name) or getattr(self.cls, name, None)
 
     def _class_name(self, cls: type) -> str:
         """Returns the name of a class of which an attribute is an instance, which must be one that compiles."""
@@ -413,7 +422,7 @@ class _Facts:
 
     def _common(self) -> Any:
         hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
-        functions = tuple(self.functions.items()), tuple(hooks)
+        functions = tuple(self.functions.items()), tuple(self._own_methods.items()), tuple(hooks)
         tensors = tuple(self.parameters), tuple(self.buffers)
         return tensors, tuple(self.constants.items()), functions, tuple(self.methods)
 
@@ -431,6 +440,8 @@ class _Facts:
             lines.append(f"    {attribute} = [{listed}]")
         lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
         lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
+        if _base_name(self.module) in ("ModuleList", "Sequential") and not _overrides(self.origin, "__iter__"):
+            lines.append(f"    __elements__ = [{''.join(f'{n!r}, ' for n in self.module._modules)}]".replace("'", '"'))
         for attribute, text in self.types.items():
             if attribute.isidentifier():
                 lines.append(f"    {attribute} : {text}")
@@ -510,7 +521,7 @@ class _Facts:
         cls, done, wanted = self.cls, self._done, self._wanted
         while wanted:
             name = wanted.pop(0)
-            member = getattr(cls, name, None)
+            member = self._member(name)
             is_property = isinstance(member, property)
             function = member.fget if isinstance(member, property) else member
             if hasattr(member, "_flambeau_kind") and hasattr(member, "function"):
@@ -614,7 +625,7 @@ class _Facts:
                 f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed "
                 f"to convert Python type: '{held}' to a TorchScript type. {self.absent[name]})"
             )
-        member = getattr(self.cls, name, None)
+        member = self._member(name)
         if isinstance(member, property) or isinstance(member, types.FunctionType) or hasattr(member, "_flambeau_kind"):
             function = member.fget if isinstance(member, property) else member
             static = isinstance(vars(self.cls).get(name), staticmethod)

@@ -1,6 +1,7 @@
 """Parts of modules in compiled methods: traversals, slices, methods left to Python, code that only Python runs. Needs PyTorch."""
 
 import collections.abc
+import types
 
 import pytest
 
@@ -324,3 +325,58 @@ def test_constructors_of_tensors_of_one_dtype():
     flag, numbers, sizes, halves = jit.script(made)(3)
     assert flag.dtype == torch.bool and numbers.tolist() == [1, 2] and numbers.dtype == torch.int64
     assert sizes == [2, 3] and halves.dtype == torch.float32
+
+
+def test_containers_within_containers():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            linear = [torch.nn.Linear(2, 2) for _ in range(4)]
+            self.stages = torch.nn.ModuleList([torch.nn.ModuleList(linear[:2]), torch.nn.ModuleList(linear[2:])])
+
+        def forward(self, x):
+            count = 0
+            for i, stage in enumerate(self.stages):
+                for layer in stage:
+                    x = torch.relu(layer(x)) + i
+                count += len(stage)
+                x = stage[-1](x)
+            return x, count
+
+    net = Net()
+    x = torch.rand(3, 2)
+    result, count = jit.script(net)(x)
+    assert torch.allclose(result, net(x)[0]) and count == 4
+
+
+def test_methods_that_were_bound_to_a_module():
+    class Net(torch.nn.Module):
+        def __init__(self, is_doubled):
+            super().__init__()
+            if is_doubled:
+                self.forward = types.MethodType(Net.doubled, self)
+
+        def doubled(self, x):
+            return self.step(x) * 2
+
+        def step(self, x):
+            return x + 1
+
+        def forward(self, x):
+            return self.step(x)
+
+    net = torch.nn.Sequential(Net(True), Net(False))
+    assert jit.script(net)(torch.ones(1)).item() == 5.0
+
+
+def test_initializers():
+    def made(x, name: str):
+        if name == "xavier":
+            return torch.nn.init.xavier_uniform_(x)
+        return torch.nn.init.normal_(x, std=0.5)
+
+    for name, function in (("xavier", torch.nn.init.xavier_uniform_), ("", lambda x: torch.nn.init.normal_(x, std=0.5))):
+        torch.manual_seed(0)
+        found = jit.script(made)(torch.empty(4, 3, 2), name)
+        torch.manual_seed(0)
+        assert torch.allclose(found, function(torch.empty(4, 3, 2)))

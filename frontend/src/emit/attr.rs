@@ -248,6 +248,28 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Value(self.value(crate::ssa::operator(self.session.registry(), op), &[value], ty)))
     }
 
+    /// Emits the read of an attribute. The value gets the name of the attribute as its debug name.
+    fn read_attribute(&self, object: ValueId, name: Symbol, ty: Type) -> ValueId {
+        let attrs = vec![(attr_names::name(), Attr::str(name.as_str()))];
+        let read = self.value_with(Prim::GetAttr, &[object], attrs, ty);
+        let is_number = name.as_str().bytes().all(|b| b.is_ascii_digit());
+        self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { name });
+        read
+    }
+
+    /// Returns the elements of a container of modules; `None` for other values.
+    pub(super) fn elements(&self, span: Span, value: ValueId) -> Option<Vec<Sugar>> {
+        let ty = self.ty(value);
+        let names = self.session.elements(ty)?;
+        let types = self.session.with_unit(|u| {
+            let class = u.class(ty)?;
+            names.iter().map(|&name| Some(class.attribute(name)?.ty)).collect::<Option<Vec<Type>>>()
+        })?;
+        self.at(span);
+        let read = |(&name, ty)| Sugar::Value(self.read_attribute(value, name, ty));
+        Some(names.iter().zip(types).map(read).collect())
+    }
+
     /// Compiles a member access of an object: an attribute, method, constant or property.
     async fn object_member(
         &self,
@@ -257,7 +279,6 @@ impl<'a> Cx<'a> {
         symbol: Symbol,
     ) -> Res<Option<Sugar>> {
         self.complete(ty)?;
-        let name = symbol.as_str();
         self.ensure_attributes(span, ty, symbol).await?;
         enum Found {
             Attribute(Type),
@@ -284,14 +305,7 @@ impl<'a> Cx<'a> {
         });
         self.at(span);
         Ok(match found {
-            Some(Found::Attribute(ty)) => {
-                let attrs = vec![(attr_names::name(), Attr::str(name))];
-                let read = self.value_with(Prim::GetAttr, &[value], attrs, ty);
-                // The value gets the name of the attribute as its debug name.
-                let is_number = name.bytes().all(|b| b.is_ascii_digit());
-                self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { symbol });
-                Some(Sugar::Value(read))
-            }
+            Some(Found::Attribute(ty)) => Some(Sugar::Value(self.read_attribute(value, symbol, ty))),
             Some(Found::Method) => Some(Sugar::Method(value, symbol)),
             Some(Found::Constant(constant)) => Some(Sugar::Constant(constant)),
             Some(Found::Getter(getter)) => {

@@ -76,6 +76,11 @@ impl<'a> Cx<'a> {
                     && first.ty.as_class().is_some()
                 {
                     let object = args.positional.remove(0).value;
+                    if method == "__len__"
+                        && let Some(names) = self.session.elements(self.ty(object))
+                    {
+                        return Ok(Sugar::Value(self.constant(names.len() as i64)));
+                    }
                     return self.call_method(span, object, method, args).await;
                 }
                 match &*base {

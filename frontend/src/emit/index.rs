@@ -101,6 +101,17 @@ impl<'a> Cx<'a> {
             (SubscriptPart::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
             (SubscriptPart::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
             (SubscriptPart::Value(index), TypeKind::Class(_)) => {
+                if let (Some(elements), Some(i)) =
+                    (self.elements(span, value), self.known(*index).and_then(|i| i.as_int()))
+                {
+                    let at = usize::try_from(if i < 0 { i + elements.len() as i64 } else { i });
+                    return match at.ok().and_then(|at| elements.get(at)) {
+                        Some(element) => self.as_value(span, element.clone()),
+                        None => {
+                            self.fail(span, format!("Index {i} out of range of length {}", elements.len()))
+                        }
+                    };
+                }
                 self.operate(span, "aten::__getitem__", "__getitem__", &[value, *index]).await
             }
             (_, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::None) => {

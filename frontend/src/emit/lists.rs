@@ -324,7 +324,10 @@ impl<'a> Cx<'a> {
                         self.at(span);
                         Ok(Sugar::Tuple(self.unpack_tuple(value).into_iter().map(Sugar::Value).collect()))
                     }
-                    _ => self.fail(span, format!("'{}' object is not iterable", ty.annotation())),
+                    _ => match self.elements(span, value) {
+                        Some(elements) => Ok(Sugar::Tuple(elements.into())),
+                        None => self.fail(span, format!("'{}' object is not iterable", ty.annotation())),
+                    },
                 }
             }
         }

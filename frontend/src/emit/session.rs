@@ -145,6 +145,8 @@ pub struct CompileSession<'s> {
     /// The problems found so far, without duplicates.
     problems: RefCell<Vec<Diagnostic>>,
     types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
+    /// Names of the attributes that iteration over a module of a class visits, for containers of modules.
+    elements: RefCell<HashMap<Type, Rc<[Symbol]>, FxBuildHasher>>,
 }
 
 impl<'s> CompileSession<'s> {
@@ -162,6 +164,7 @@ impl<'s> CompileSession<'s> {
             stages: None,
             problems: RefCell::default(),
             types: RefCell::default(),
+            elements: RefCell::default(),
         }
     }
 
@@ -200,6 +203,15 @@ impl<'s> CompileSession<'s> {
 
     pub(crate) fn named_type(&self, name: Symbol) -> Option<Type> {
         self.types.borrow().get(&name).copied()
+    }
+
+    pub(super) fn set_elements(&self, container: Type, names: Vec<Symbol>) {
+        self.elements.borrow_mut().insert(container, names.into());
+    }
+
+    /// Returns the names of the attributes that iteration over a module of class `ty` visits; `None` if it is not a container.
+    pub(super) fn elements(&self, ty: Type) -> Option<Rc<[Symbol]>> {
+        self.elements.borrow().get(&ty).cloned()
     }
 
     /// Returns the names set with [`CompileSession::name_type`], sorted.
