@@ -81,11 +81,24 @@ def _scope(cls: type, method: types.FunctionType | None = None) -> Callable[[str
             if name == cls.__name__:
                 return cls
             found = (scope(name) for scope in scopes)
-            return next((value for value in found if value is not _MISSING), _MISSING)
+            value = next((value for value in found if value is not _MISSING), _MISSING)
+            return _in_frames(name, method or own[0]) if value is _MISSING else value
 
         return find
     module = vars(sys.modules.get(cls.__module__, types))
     return lambda name: cls if name == cls.__name__ else module.get(name, getattr(types, name, _MISSING))
+
+
+def _in_frames(name: str, function: types.FunctionType) -> Any:
+    """Returns a local variable of the function within which a class is defined and compiled: methods have in their closures only the
+    names that their code uses, not those of comments."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        # The evaluation of an annotation is a frame of the file as well, with the name of a module.
+        if frame.f_code.co_filename == function.__code__.co_filename and frame.f_code.co_name != "<module>":
+            return frame.f_locals.get(name, _MISSING)
+        frame = frame.f_back
+    return _MISSING
 
 
 def _function_of(member: Any) -> types.FunctionType | None:

@@ -449,7 +449,7 @@ class Rewriter(ast.NodeVisitor):
         if name == "isinstance" and len(node.args) == 2:
             self.visit(node.func)
             self.visit(node.args[0])
-            kinds = list(node.args[1].elts) if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
+            kinds = node.args[1].elts if isinstance(node.args[1], (ast.Tuple, ast.List)) else [node.args[1]]
             named = self._denoted(node.args[1]) if len(kinds) == 1 else _MISSING
             if isinstance(named, tuple):
                 # A variable with several classes.
@@ -457,11 +457,13 @@ class Rewriter(ast.NodeVisitor):
                 texts = [self.texts.type_text(kind, place) for kind in _flat(named)]
                 self.edits.replace(node.args[1], f"({', '.join(texts)},)")
                 return
-            while kinds:
-                kind = kinds.pop(0)
-                if isinstance(kind, (ast.Tuple, ast.List)):
-                    kinds = [*kind.elts, *kinds]
-                elif not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
+            if any(isinstance(kind, (ast.Tuple, ast.List)) for kind in kinds):
+                place = self.edits.source.place(node.args[1])
+                texts = [name if name in ("list", "dict", "tuple") else self._type(name, place) for name in _leaves(node.args[1])]
+                self.edits.replace(node.args[1], f"({', '.join(texts)},)")
+                return
+            for kind in kinds:
+                if not (isinstance(kind, ast.Name) and kind.id in ("list", "dict", "tuple")):
                     self.annotation(kind)
             return
         self.generic_visit(node)
@@ -653,6 +655,13 @@ def _chain(node: ast.expr) -> tuple[list[str], ast.expr]:
         names.append(node.attr)
         node = node.value
     return names[::-1], node
+
+
+def _leaves(kinds: ast.expr) -> list[str]:
+    """Returns the texts of the expressions in nested tuples."""
+    if isinstance(kinds, (ast.Tuple, ast.List)):
+        return [leaf for kind in kinds.elts for leaf in _leaves(kind)]
+    return [ast.unparse(kinds)]
 
 
 def _flat(kinds: Any) -> list[Any]:

@@ -491,3 +491,10 @@ def test_items_of_tensors_by_method():
 def test_methods_are_those_of_the_type():
     with pytest.raises(flambeau.CompileError, match="'int' object has no attribute or method 'add'"):
         flambeau.CompilationUnit("def f(n: int):\n    return n.add(1)\n")
+
+
+def test_the_method_type_converts():
+    def converted(x: flambeau.Tensor):
+        return x.type(torch.float64)
+
+    assert jit.script(converted)(tensor([1, 2])).dtype is flambeau.float64

@@ -658,3 +658,31 @@ def test_data_classes_are_compared_by_optional_fields():
     assert jit.script(compare)(2, 2, "a") == (True, False, True, False)
     with pytest.raises(TypeError, match="Cannot compare Labelled with None"):
         jit.script(mixed)()
+
+
+def test_comments_of_classes_refer_to_local_names():
+    @jit.script
+    class Small:
+        def __init__(self, n: int):
+            self.n = n
+
+    @jit.script
+    class Large:
+        def __init__(self, n: int):
+            self.n = n
+
+        def __eq__(self, other):
+            # type: (Small) -> bool
+            return self.n == other.n
+
+    def compare():
+        return Large(2) == Small(2)
+
+    assert jit.script(compare)()
+
+
+def test_isinstance_with_nested_tuples():
+    def kind(x: Any) -> int:
+        return 1 if isinstance(x, (int, (float, bool))) else 2
+
+    assert [jit.script(kind)(x) for x in (1, 2.5, "a")] == [1, 1, 2]

@@ -131,6 +131,9 @@ impl<'a> Cx<'a> {
             _ => value,
         };
         let ty = self.ty(value);
+        if ty.is_tensor() && name == "type" {
+            return Ok(Sugar::Builtin(Symbol::new("aten::to"), Some(value)));
+        }
         if ty.is_tensor() && name == "tolist" {
             return Ok(Sugar::Special(Special::ToList));
         }
