@@ -927,6 +927,9 @@ class Texts:
             return f"({items}{',' if len(value) == 1 else ''})"
         if isinstance(value, device) or type(value).__name__ == "device":
             return f"torch.device({str(value)!r})"
+        if isinstance(value, dict):
+            items = ", ".join(f"{self.literal(key, place)}: {self.literal(item, place)}" for key, item in value.items())
+            return f"{{{items}}}"
         if _dtypes.code_of(value) is not None:
             return str(value).replace("flambeau.", "torch.")
         raise place.error(f"a Python object of type `{type(value).__name__}` cannot be a constant of a program")

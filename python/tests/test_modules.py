@@ -488,3 +488,36 @@ def test_functions_of_python_record_gradients_as_the_program_does():
     x = torch.ones(1, requires_grad=True)
     assert not module(x, False).requires_grad and module.seen is False
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("batch_first", (False, True))
+def test_transformers(batch_first):
+    torch.manual_seed(0)
+    x = torch.randn(4, 2, 8)
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=batch_first), 2, enable_nested_tensor=False)
+    transformer = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=batch_first)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    for module, args in ((encoder.eval(), (x,)), (transformer.eval(), (x, x)), (attention.eval(), (x, x, x))):
+        with torch.no_grad():
+            found, expected = jit.script(module)(*args), module(*args)
+        if isinstance(expected, tuple):
+            found, expected = found[0], expected[0]
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_settings_of_pytorch_are_constants():
+    def setting(x):
+        return x if torch.backends.cudnn.enabled else x * 2, torch.utils.backend_registration._privateuse1_backend_name
+
+    x = torch.ones(1)
+    assert jit.script(setting)(x) == setting(x)
+
+
+def test_dictionaries_are_defaults_of_named_tuples():
+    class Limits(NamedTuple):
+        sizes: Dict[str, int] = {"a": 1}  # noqa: RUF012
+
+    def size() -> int:
+        return Limits().sizes["a"]
+
+    assert jit.script(size)() == 1
