@@ -380,3 +380,24 @@ def test_initializers():
         found = jit.script(made)(torch.empty(4, 3, 2), name)
         torch.manual_seed(0)
         assert torch.allclose(found, function(torch.empty(4, 3, 2)))
+
+
+def test_constant_lists_are_iterated_with_modules():
+    class Net(torch.nn.Module):
+        __constants__ = ["scales"]
+
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()])
+            self.scales = [2, 3, 4]
+
+        def forward(self, x):
+            for scale, layer in zip(self.scales, self.layers):
+                x = layer(x) * scale
+            for i, scale in enumerate(self.scales):
+                x = x + i * scale
+            return x
+
+    net = Net()
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.allclose(jit.script(net)(x), net(x))

@@ -299,6 +299,10 @@ impl<'a> Cx<'a> {
     fn walkable(&self, span: Span, sugar: Sugar) -> Res<Sugar> {
         match sugar {
             Sugar::Range(_) | Sugar::Zip(_) => Ok(sugar),
+            // The elements of a constant of a class are known, as those of a tuple are.
+            Sugar::Constant(IValue::List(list)) => {
+                Ok(Sugar::Tuple(list.to_vec().into_iter().map(Sugar::Constant).collect()))
+            }
             Sugar::Enum(ty) => {
                 self.complete(ty)?;
                 let members = self
