@@ -347,12 +347,19 @@ class PlainModule(ScriptModule):
 
     def __getattr__(self, name: str) -> Any:
         native = self._native
-        if name in native.methods():
+        methods = native.methods()
+        if name in methods:
             return self._method(name)
+        # A property.
+        if f"__{name}_getter" in methods:
+            return self._method(f"__{name}_getter")()
         return _wrapped(native.get(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._native.set(name, value)
+        if f"__{name}_setter" in self._native.methods():
+            self._method(f"__{name}_setter")(value)
+        else:
+            self._native.set(name, value)
 
 
 def _files(extra: dict[str, Any] | None) -> list[tuple[str, bytes]] | None:
@@ -640,5 +647,5 @@ def freeze(mod: ScriptModule, preserved_attrs: Iterable[str] | None = None, opti
 
 
 def optimize_for_inference(mod: ScriptModule, other_methods: Iterable[str] | None = None) -> Any:
-    """Returns a frozen copy. Calls optimize graphs by themselves."""
-    return freeze(mod, other_methods)
+    """Returns a frozen copy of a module, which is set to evaluation mode. Calls optimize graphs by themselves."""
+    return freeze(mod.eval(), other_methods)

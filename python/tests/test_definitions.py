@@ -625,6 +625,14 @@ class Counter:
     def add(self, n: int):
         self.count += n
 
+    @property
+    def half(self) -> int:
+        return self.count // 2
+
+    @half.setter
+    def half(self, value: int):
+        self.count = value * 2
+
 
 def test_an_instance_becomes_an_object_of_the_program():
     def twice(counter: Counter):
@@ -635,7 +643,9 @@ def test_an_instance_becomes_an_object_of_the_program():
     counter.add(2)
     assert counter.count == 5
     jit.script(twice)(counter)
-    assert counter.count == 12
+    assert counter.count == 12 and counter.half == 6
+    counter.half = 4
+    assert counter.count == 8
     with pytest.raises(flambeau.MisuseError, match="not a function, class or module"):
         jit.script(3)
 

@@ -521,3 +521,10 @@ def test_dictionaries_are_defaults_of_named_tuples():
         return Limits().sizes["a"]
 
     assert jit.script(size)() == 1
+
+
+def test_inference_is_of_modules_in_evaluation_mode():
+    module = jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout()))
+    x = torch.ones(1, 2)
+    frozen = jit.optimize_for_inference(module)
+    assert torch.allclose(frozen(x), module.eval()(x), atol=1e-6)
