@@ -220,6 +220,9 @@ def prepared(module: Any, known: dict[int, Any]) -> Any:
     if id(module) in known:
         return known[id(module)]
     made = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    if "_modules" not in vars(made):
+        # A module whose constructor did not call that of its base, an error that is reported later.
+        return made
     children = {name: child if child is None else prepared(child, known) for name, child in made._modules.items()}
     if any(children[name] is not child for name, child in made._modules.items()):
         made = copy.copy(made)

@@ -301,6 +301,25 @@ def test_containers_with_methods_of_their_own():
     assert jit.script(Net())() == (7, True, False)
 
 
+class CountedList(torch.nn.ModuleList):
+    def __len__(self) -> int:
+        return 9
+
+
+def test_lists_with_a_length_of_their_own():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = CountedList([torch.nn.ReLU()])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x, len(self.layers)
+
+    assert jit.script(Net())(torch.ones(1))[1] == 9
+
+
 def test_modules_are_prepared():
     class Prepared(torch.nn.Module):
         def forward(self, x):
@@ -401,3 +420,15 @@ def test_constant_lists_are_iterated_with_modules():
     net = Net()
     x = torch.tensor([-1.0, 2.0])
     assert torch.allclose(jit.script(net)(x), net(x))
+
+
+def test_modules_without_the_constructor_of_their_base():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            self.x = 2
+
+        def forward(self):
+            return self.x
+
+    with pytest.raises(RuntimeError, match="has not been initialized"):
+        jit.script(Net())

@@ -260,6 +260,12 @@ impl<'a> Cx<'a> {
         read
     }
 
+    /// Returns true if the class of an object has a method of this name.
+    pub(super) fn has_own_method(&self, object: ValueId, method: Symbol) -> bool {
+        let ty = self.ty(object);
+        self.session.with_unit(|u| u.class(ty).is_some_and(|class| class.methods.contains_key(&method)))
+    }
+
     /// Returns the elements of a container of modules; `None` for other values.
     pub(super) fn elements(&self, span: Span, value: ValueId) -> Option<Vec<Sugar>> {
         let ty = self.ty(value);

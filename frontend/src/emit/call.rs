@@ -78,6 +78,7 @@ impl<'a> Cx<'a> {
                     let object = args.positional.remove(0).value;
                     if method == "__len__"
                         && let Some(names) = self.session.elements(self.ty(object))
+                        && !self.has_own_method(object, method)
                     {
                         return Ok(Sugar::Value(self.constant(names.len() as i64)));
                     }

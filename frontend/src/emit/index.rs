@@ -101,8 +101,9 @@ impl<'a> Cx<'a> {
             (SubscriptPart::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
             (SubscriptPart::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
             (SubscriptPart::Value(index), TypeKind::Class(_)) => {
-                if let (Some(elements), Some(i)) =
-                    (self.elements(span, value), self.known(*index).and_then(|i| i.as_int()))
+                if !self.has_own_method(value, Symbol::new("__getitem__"))
+                    && let Some(i) = self.known(*index).and_then(|i| i.as_int())
+                    && let Some(elements) = self.elements(span, value)
                 {
                     let at = usize::try_from(if i < 0 { i + elements.len() as i64 } else { i });
                     return match at.ok().and_then(|at| elements.get(at)) {
