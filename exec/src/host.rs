@@ -74,6 +74,11 @@ pub trait HostCalls: Send {
     /// Returns the error that the host function raises.
     fn call(&mut self, graph: &Graph, node: NodeId, args: &mut [IValue], rets: &mut Rets) -> KernelResult;
 
+    /// States whether operators that the next called function calls are recorded for differentiation, as those of the program are.
+    fn set_grad_enabled(&mut self, enabled: bool) {
+        let _ = enabled;
+    }
+
     /// Converts a host object to a value of a type. Not called for values that already fit the type.
     ///
     /// # Errors
@@ -523,8 +528,12 @@ impl Host {
         args: &mut [IValue],
         rets: &mut Rets,
     ) -> KernelResult {
+        let enabled = self.grad_enabled;
         match &mut self.services().calls {
-            Some(calls) => calls.call(graph, node, args, rets),
+            Some(calls) => {
+                calls.set_grad_enabled(enabled);
+                calls.call(graph, node, args, rets)
+            }
             None => Err(KernelError::unsupported(format!(
                 "`{}`: this host cannot call functions",
                 graph.op_name(node)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ._annotations import type_of_value
-from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, raise_instead, scope_of
+from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, qualified_name, raise_instead, scope_of
 from ._markers import kind_of
 from ._sources import definition
 
@@ -56,7 +56,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
                 )
             default = f" = {texts.literal(value, place)}"
         fields.append(f"    {field} : {text}{default}")
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
     return name
 
@@ -64,7 +64,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
 def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
     place = place_of(cls)
     members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))
     return name
 
@@ -81,11 +81,24 @@ def _scope(cls: type, method: types.FunctionType | None = None) -> Callable[[str
             if name == cls.__name__:
                 return cls
             found = (scope(name) for scope in scopes)
-            return next((value for value in found if value is not _MISSING), _MISSING)
+            value = next((value for value in found if value is not _MISSING), _MISSING)
+            return _in_frames(name, method or own[0]) if value is _MISSING else value
 
         return find
     module = vars(sys.modules.get(cls.__module__, types))
     return lambda name: cls if name == cls.__name__ else module.get(name, getattr(types, name, _MISSING))
+
+
+def _in_frames(name: str, function: types.FunctionType) -> Any:
+    """Returns a local variable of the function within which a class is defined and compiled: methods have in their closures only the
+    names that their code uses, not those of comments."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        # The evaluation of an annotation is a frame of the file as well, with the name of a module.
+        if frame.f_code.co_filename == function.__code__.co_filename and frame.f_code.co_name != "<module>":
+            return frame.f_locals.get(name, _MISSING)
+        frame = frame.f_back
+    return _MISSING
 
 
 def _function_of(member: Any) -> types.FunctionType | None:
@@ -112,7 +125,7 @@ def _plain(texts: Texts, cls: type) -> str:
         raise source.place(node).error(
             f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
         )
-    name = texts.reserve(cls.__name__, cls)
+    name = texts.reserve_class(qualified_name(cls), cls)
     edits = Edits(source)
     rewriter = Rewriter(texts, edits, _scope(cls))
     for statement in node.body:
@@ -232,21 +245,38 @@ def _methods_of_data_class(texts: Texts, cls: Any, own: set[str], place: Place, 
         if hasattr(cls, "__post_init__"):
             body.append(f"self.__post_init__({', '.join(field.name for field in passed)})")
         text += _method(indent, f"__init__({', '.join(params)})", body or ["pass"])
-    compared = [field for field in stored if field.compare]
-    plain = all(texts.type_text(hints[field.name], place) in ("int", "float", "bool", "str") for field in compared)
+    types = {field.name: texts.type_text(hints[field.name], place) for field in stored if field.compare}
     options = cls.__dataclass_params__
     other = f"(self, other: {texts.known(cls)}) -> bool"
-    if plain and options.eq and "__eq__" not in own:
-        same = " and ".join(f"self.{field.name} == other.{field.name}" for field in compared) or "True"
-        text += _method(indent, f"__eq__{other}", [f"return {same}"])
-    if plain and options.order:
-        for name, sign, if_equal in (("lt", "<", False), ("le", "<", True), ("gt", ">", False), ("ge", ">", True)):
-            body = []
-            for field in compared:
-                mine, its = f"self.{field.name}", f"other.{field.name}"
-                body += [f"if {mine} {sign} {its}:", f"{indent}return True", f"if {its} {sign} {mine}:", f"{indent}return False"]
-            text += _method(indent, f"__{name}__{other}", [*body, f"return {if_equal}"])
+    if all(map(_is_comparable, types.values())):
+        if options.eq and "__eq__" not in own:
+            body = _comparison(indent, types, ["if val1 != val2: return False"], "return False")
+            text += _method(indent, f"__eq__{other}", [*body, "return True"])
+        if options.order:
+            none = f"raise TypeError('Cannot compare {cls.__name__} with None')"
+            for name, sign, if_equal in (("lt", "<", False), ("le", "<", True), ("gt", ">", False), ("ge", ">", True)):
+                steps = [f"if val1 {sign} val2: return True", f"elif val2 {sign} val1: return False"]
+                text += _method(indent, f"__{name}__{other}", [*_comparison(indent, types, steps, none), f"return {if_equal}"])
     return text
+
+
+def _is_comparable(type_text: str) -> bool:
+    """Returns whether programs compare values of a type by `==` and `<`."""
+    inner = type_text.removeprefix("Optional[").removesuffix("]") if type_text.startswith("Optional[") else type_text
+    return inner in ("int", "float", "bool", "str", "Tensor")
+
+
+def _comparison(indent: str, types: dict[str, str], steps: list[str], if_none: str) -> list[str]:
+    """Returns statements that compare two objects field by field, as PyTorch generates them."""
+    body = []
+    for name, type_text in types.items():
+        body += [f"val1 = self.{name}", f"val2 = other.{name}"]
+        if type_text.startswith("Optional["):
+            body += ["if val1 is not None and val2 is not None:", *(indent + step for step in steps)]
+            body += ["elif (val1 is None) != (val2 is None):", indent + if_none]
+        else:
+            body += steps
+    return body
 
 
 def _method(indent: str, head: str, body: list[str]) -> str:

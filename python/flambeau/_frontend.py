@@ -47,14 +47,14 @@ _BUILTINS = frozenset({
 
 
 class Place:
-    """A position in a file, for errors."""
+    """A range of characters of one line of a file, for errors."""
 
-    def __init__(self, file: str, line: int, column: int, text: str) -> None:
-        self.file, self.line, self.column, self.text = file, line, column, text
+    def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
+        self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
 
     def error(self, message: str) -> UnsupportedError:
         """Makes the exception for a construct that TorchScript does not support."""
-        caret = " " * (self.column - 1) + "^"
+        caret = " " * (self.column - 1) + "^" * self.width
         gutter = " " * len(str(self.line))
         shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
         error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
@@ -94,10 +94,14 @@ class Source:
         return source
 
     def place(self, node: Any) -> Place:
+        """Returns the range of a node, or of its part in its first line. Of a definition it is the line."""
         line = getattr(node, "lineno", 1)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        column = len(text.encode()[: getattr(node, "col_offset", 0)].decode(errors="ignore")) + 1
-        return Place(self.file, self.first + line - 1, column, text)
+        source = text.encode()
+        start = getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else len(source.rstrip())
+        column, last = (len(source[:at].decode(errors="ignore")) for at in (start, start + 1 if end is None else end))
+        return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
 
 
     def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
@@ -269,7 +273,7 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
 
 
 _TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
-_BROADCASTING_LIST = re.compile(r"BroadcastingList\d+")
+_BROADCASTING_LIST = re.compile(r"BroadcastingList\d+|_size_\d_t")
 _SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
 
 
@@ -451,6 +455,11 @@ class Rewriter(ast.NodeVisitor):
                 # A variable with several classes.
                 place = self.edits.source.place(node.args[1])
                 texts = [self.texts.type_text(kind, place) for kind in _flat(named)]
+                self.edits.replace(node.args[1], f"({', '.join(texts)},)")
+                return
+            if any(isinstance(kind, (ast.Tuple, ast.List)) for kind in kinds):
+                place = self.edits.source.place(node.args[1])
+                texts = [name if name in ("list", "dict", "tuple") else self._type(name, place) for name in _leaves(node.args[1])]
                 self.edits.replace(node.args[1], f"({', '.join(texts)},)")
                 return
             for kind in kinds:
@@ -648,9 +657,22 @@ def _chain(node: ast.expr) -> tuple[list[str], ast.expr]:
     return names[::-1], node
 
 
+def _leaves(kinds: ast.expr) -> list[str]:
+    """Returns the texts of the expressions in nested tuples."""
+    if isinstance(kinds, (ast.Tuple, ast.List)):
+        return [leaf for kind in kinds.elts for leaf in _leaves(kind)]
+    return [ast.unparse(kinds)]
+
+
 def _flat(kinds: Any) -> list[Any]:
     """Returns the classes of nested tuples, as `isinstance` takes them."""
     return [part for kind in kinds for part in _flat(kind)] if isinstance(kinds, tuple) else [kinds]
+
+
+def qualified_name(cls: type) -> str:
+    """Returns the qualified name that PyTorch gives the type of a class."""
+    parts = ["__torch__", *(cls.__module__.split(".") if cls.__module__ != "__main__" else ()), cls.__name__]
+    return ".".join("".join(c if c.isalnum() or c == "_" else "_" for c in part) for part in parts)
 
 
 class Fallback:
@@ -694,6 +716,13 @@ class Texts:
         self._origins: list[tuple[Any, str, int, int]] = []
         self._classes: dict[str, type] = {}
         self._names: dict[int, str] = {}
+        # Qualified names of the types that classes become, by the names of the classes in the texts.
+        self._type_names: dict[str, str] = {}
+        self._used_types: set[str] = set()
+        # Functions and methods that are compiled only if others call them, by qualified name.
+        self.optional: set[str] = set()
+        # Whether what is added is reached from optional methods only.
+        self.is_candidate = False
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
@@ -706,12 +735,13 @@ class Texts:
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(
-            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions
-        )
+            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+            self._type_names, self.optional,
+        )  # fmt: skip
 
     def classes(self) -> list[tuple[str, type]]:
-        """Returns the classes of Python by the names of their types."""
-        return [(name.removeprefix("__torch__."), cls) for name, cls in self._classes.items()]
+        """Returns the classes of Python by their names in the texts."""
+        return [(name, self._classes[type_name]) for name, type_name in self._type_names.items() if type_name in self._classes]
 
     def origin(self, file: str, line: int) -> Any:
         """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
@@ -742,10 +772,26 @@ class Texts:
         self._used.add(unique)
         self._names[id(key)] = unique
         self._objects.append(key)
-        if isinstance(key, type):
-            # The name of the type in programs.
-            self._classes[f"__torch__.{unique}"] = key
         return unique
+
+    def reserve_class(self, qualified: str, key: Any) -> str:
+        """Gives a class a name like ``reserve``, and its type a qualified name, with PyTorch's mark if the program has another type
+        of that name."""
+        module, _, name = qualified.rpartition(".")
+        unique = self.reserve(name, key)
+        count = 0
+        while qualified in self._used_types:
+            qualified = f"{module}.___torch_mangle_{count}.{name}"
+            count += 1
+        self._used_types.add(qualified)
+        self._type_names[unique] = qualified
+        if isinstance(key, type):
+            self._classes[qualified] = key
+        return unique
+
+    def type_name(self, name: str) -> str:
+        """Returns the qualified name of the type of a class by its name in the texts."""
+        return self._type_names[name]
 
     def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
         """Adds the definitions of a text, whose free names ``find`` resolves."""
@@ -788,6 +834,8 @@ class Texts:
         if not isinstance(node, ast.FunctionDef):
             raise source.place(node).error("only functions that `def` defines can be compiled")
         name = self.reserve(function.__name__, function)
+        if self.is_candidate:
+            self.optional.add(name)
         edits = Edits(source)
         if name != node.name:
             start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
@@ -879,6 +927,9 @@ class Texts:
             return f"({items}{',' if len(value) == 1 else ''})"
         if isinstance(value, device) or type(value).__name__ == "device":
             return f"torch.device({str(value)!r})"
+        if isinstance(value, dict):
+            items = ", ".join(f"{self.literal(key, place)}: {self.literal(item, place)}" for key, item in value.items())
+            return f"{{{items}}}"
         if _dtypes.code_of(value) is not None:
             return str(value).replace("flambeau.", "torch.")
         raise place.error(f"a Python object of type `{type(value).__name__}` cannot be a constant of a program")
@@ -922,7 +973,7 @@ class Texts:
         if value is collections.OrderedDict:
             # Dictionaries of programs are ordered.
             return "dict"
-        if module in ("typing", "collections"):
+        if module == "typing":
             return path.rpartition(".")[2]
         if value is warnings.warn:
             return "warnings.warn"
@@ -960,7 +1011,7 @@ class Texts:
 
 
 def _is_broadcasting_list(node: ast.AST) -> bool:
-    """Returns whether a name is that of a type such as `BroadcastingList2`."""
+    """Returns whether a name is that of a type such as `BroadcastingList2` or `_size_2_t`."""
     name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
     return _BROADCASTING_LIST.fullmatch(name) is not None
 

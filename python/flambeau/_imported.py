@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _DEFINITION = re.compile(r"(?m)^(class|def) (\w+)")
 _QUALIFIED = re.compile(r"\b__torch__(?:\.\w+)+")
+_MANGLED = re.compile(r"\b___torch_mangle_\d+\.")
 _CONSTANT = re.compile(r"\bCONSTANTS\.c(\d+)\b")
 _OPERATOR = re.compile(r"(?<![\w.])torch\.(\w+)\(")
 
@@ -32,7 +33,12 @@ def import_classes(texts: Texts, module: TorchModule) -> dict[str, str]:
     files, constants = module._root().sources()
     definitions = {f"{file}.{name}": (file, text) for file, source in files for name, text in _definitions(source)}
     # The keys are objects of their own: the same class of two programs is two classes.
-    renamed = {name: texts.reserve(name.rpartition(".")[2], object()) for name in definitions}
+    renamed = {
+        name: texts.reserve_class(_MANGLED.sub("", name), object())
+        if text.startswith("class")
+        else texts.reserve(name.rpartition(".")[2], object())
+        for name, (_, text) in definitions.items()
+    }
     names = [_constant(texts, value, module) for value in constants]
 
     def qualified(found: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ modules are unrolled where programs iterate over them. The objects have the modu
 from __future__ import annotations
 
 import ast
+import copy
 import enum
 import types
 import weakref
@@ -17,14 +18,15 @@ from typing import Any
 from . import _native
 from ._annotations import Unknown, type_of_value
 from ._classes import place_of
-from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, raise_instead, scope_of
+from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, _chain, qualified_name, raise_instead, scope_of
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
-from .errors import CompileError, MisuseError
+from .errors import CompileError, MisuseError, UnsupportedError
 from ._types import ModuleType, module_type
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
+_DICTIONARIES = ("ModuleDict", "ParameterDict")
 _OWN = {
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_backward_hooks", "_forward_hooks", "training",
     "_is_full_backward_hook", "_backward_pre_hooks", "_forward_pre_hooks", "_load_state_dict_pre_hooks",
@@ -75,6 +77,9 @@ class Modules:
         self._values: dict[int, dict[str, Any]] = {}
         # The types of modules, which are the same in every program.
         self._types: dict[int, ModuleType] = {}
+        self._facts: list[_Facts] = []
+        # Names of members that programs use of other objects than `self`, in order: methods of submodules may have them.
+        self.members: dict[str, None] = dict.fromkeys(("__contains__", "__getitem__", "__len__"))
         # Tensors of PyTorch by the identity of the program's.
         self._tensors: dict[int, Any] = {}
         # Methods that programs call in Python.
@@ -91,13 +96,32 @@ class Modules:
         key = facts.key()
         name = self._classes.get(key)
         if name is None:
-            name = self._classes[key] = self.texts.reserve(type(module).__name__, facts)
+            name = self._classes[key] = self.texts.reserve_class(qualified_name(facts.cls), facts)
             facts.name = name
-            self.texts.texts.append(facts.text(name))
+            self._facts.append(facts)
         self._class_of[id(module)] = name
         self._values[id(module)] = facts.values
-        self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), type(module).__name__)
+        self._types[id(facts.origin)] = module_type(facts.cls, facts.type_key(self._types), qualified_name(facts.cls))
         return name
+
+    def compile(self) -> _native.Program:
+        """Compiles the classes of the modules, with the methods that are reached."""
+        for facts in self._facts:
+            facts.start()
+        # Types of receivers are not known here: a method of a submodule is a candidate if a member of its name is used. The compiler
+        # takes those that are called.
+        done = -1
+        while done != len(self.members):
+            done = len(self.members)
+            for name in list(self.members):
+                for facts in self._facts:
+                    facts.add_candidate(name)
+        self.texts.texts.extend(facts.text(facts.name) for facts in self._facts)
+        try:
+            return self.texts.compile()
+        except CompileError as error:
+            refused = [facts.refused[name] for facts in self._facts for name in facts.refused if f"attribute '{name}'" in error.message]
+            raise refused[0] if refused else error
 
     def _is_imported(self, module: Any) -> bool:
         """Returns whether a module has no source in Python: a loaded or traced one. In a trace, whose classes have no methods,
@@ -119,6 +143,10 @@ class Modules:
             self._class_of[id(part)] = name
             self._values[id(part)] = values_of(part)
         return self._class_of[id(module)]
+
+    def type_name(self, module: Any) -> str:
+        """Returns the qualified name of the type of a module."""
+        return self.texts.type_name(self.class_of(module))
 
     def tensors(self, module: Any) -> Iterator[tuple[list[str], Any]]:
         """Returns the tensors of a module and of those below it, with the paths of attributes."""
@@ -142,7 +170,7 @@ class Modules:
             stack.pop()
             if id(top) not in objects:
                 made = {name: self._value(value, objects, tensors) for name, value in values.items()}
-                objects[id(top)] = _native.new_object(program, f"__torch__.{self._class_of[id(top)]}", made)
+                objects[id(top)] = _native.new_object(program, self.type_name(top), made)
         self._tensors = {native.identity: tensor for native, tensor in tensors.values()}
         return objects[id(module)]
 
@@ -185,6 +213,22 @@ class Modules:
         if type(value) is dict:
             return {key: Modules._value(part, objects, tensors) for key, part in value.items()}
         return value
+
+
+def prepared(module: Any, known: dict[int, Any]) -> Any:
+    """Returns a module with the results of `__prepare_scriptable__` in the place of the modules that have this method."""
+    if id(module) in known:
+        return known[id(module)]
+    made = module.__prepare_scriptable__() if hasattr(module, "__prepare_scriptable__") else module
+    if "_modules" not in vars(made):
+        # A module whose constructor did not call that of its base, an error that is reported later.
+        return made
+    children = {name: child if child is None else prepared(child, known) for name, child in made._modules.items()}
+    if any(children[name] is not child for name, child in made._modules.items()):
+        made = copy.copy(made)
+        vars(made)["_modules"] = children
+    known[id(module)] = made
+    return made
 
 
 class IgnoredMethod:
@@ -243,10 +287,17 @@ class _Facts:
         self.constants: dict[str, tuple[str, str]] = {}
         self.functions: dict[str, Any] = {}
         self.absent: dict[str, str] = {}
+        # Methods that were bound to this module in the place of those of its class.
+        self._own_methods: dict[str, types.FunctionType] = {}
         # Methods that are marked with `@ignore`.
         self.bound: dict[str, IgnoredMethod] = {}
         # The name of the class in the program.
         self.name = ""
+        # Texts of compiled methods with their lines and files, and names of methods that are reached and not rewritten yet.
+        self._done: dict[str, tuple[int, str, str]] = {}
+        self._wanted: list[str] = []
+        # Candidates that cannot be compiled.
+        self.refused: dict[str, UnsupportedError] = {}
         self._hook_functions: dict[str, Any] = {}
         # Names of the hooks before and behind `forward`.
         self._hooks: dict[str, list[str]] = {}
@@ -292,6 +343,9 @@ class _Facts:
                 # What the compiled module has now.
                 current = self.native.get(name)
                 value = value if isinstance(current, _native.ScriptObject) else current
+            if isinstance(value, types.MethodType) and value.__self__ is self.origin and hasattr(self.cls, name):
+                self._own_methods[name] = value.__func__  # type: ignore[assignment]
+                continue
             if isinstance(value, (types.FunctionType, types.BuiltinFunctionType)) or hasattr(value, "_python"):
                 self.functions[name] = value
                 continue
@@ -328,6 +382,10 @@ class _Facts:
             self.constants[name] = (text, self.texts.literal(value, place))
         else:
             self._add(name, value, text)
+
+    def _member(self, name: str) -> Any:
+        """Returns a method or another member of the class, or the method that was bound to the module in its place."""
+        return self._own_methods.get(name) or getattr(self.cls, name, None)
 
     def _class_name(self, cls: type) -> str:
         """Returns the name of a class of which an attribute is an instance, which must be one that compiles."""
@@ -367,7 +425,7 @@ class _Facts:
 
     def _common(self) -> Any:
         hooks = [*self.module._forward_pre_hooks.values(), *self.module._forward_hooks.values()]
-        functions = tuple(self.functions.items()), tuple(hooks)
+        functions = tuple(self.functions.items()), tuple(self._own_methods.items()), tuple(hooks)
         tensors = tuple(self.parameters), tuple(self.buffers)
         return tensors, tuple(self.constants.items()), functions, tuple(self.methods)
 
@@ -375,7 +433,7 @@ class _Facts:
         """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
         place = place_of(self.cls)
         lines = [f"class {name}(Module):"]
-        for line, file, text in self._methods():
+        for line, file, text in sorted(self._done.values(), key=lambda method: (method[1], method[0])):
             # Methods of the class's file keep their lines; inherited methods of other files cannot.
             if file == place.file:
                 lines.extend([""] * (line - place.line - len(lines)))
@@ -385,6 +443,8 @@ class _Facts:
             lines.append(f"    {attribute} = [{listed}]")
         lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
         lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
+        if _base_name(self.module) in ("ModuleList", "Sequential") and not _overrides(self.origin, "__iter__"):
+            lines.append(f"    __elements__ = [{''.join(f'{n!r}, ' for n in self.module._modules)}]".replace("'", '"'))
         for attribute, text in self.types.items():
             if attribute.isidentifier():
                 lines.append(f"    {attribute} : {text}")
@@ -394,17 +454,16 @@ class _Facts:
             lines.append(f"    {constant} : Final[{text}] = {value}")
         return "\n".join(lines) + "\n", place.file, place.line
 
-    def _methods(self) -> list[tuple[int, str, str]]:
-        """Returns the texts of the compiled methods with their lines, in order."""
-        cls = self.cls
+    def start(self) -> None:
+        """Adds the methods that are compiled in any case, and those that they reach."""
+        cls, done = self.cls, self._done
         if self.modules.traced:
-            return []
-        done: dict[str, tuple[int, str, str]] = {}
+            return
         if _base_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
         if cls.__module__ == "torch.nn.modules.container":
-            return list(done.values())
-        wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
+            return
+        self._wanted = wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -425,12 +484,47 @@ class _Facts:
                 done[name] = self._method(hook, False, wanted)
         if hasattr(cls, "_wraps_native"):
             # A class that derives from `ScriptModule` states which methods are compiled.
-            wanted = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
+            wanted[:] = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
             for text, names in vars(self.module).get("_flambeau_defined", {}).items():
                 done.update(self._defined(text, names, wanted))
+        self._advance()
+
+    def add_candidate(self, name: str) -> None:
+        """Adds a method or property of this name, if the class has one, which is compiled if a program uses it."""
+        cls, before = self.cls, len(self._done)
+        if name in self._done or name in self.refused or name in self.values or self.modules.traced:
+            return
+        owner = next((base for base in cls.__mro__ if name in vars(base)), object)
+        member = vars(owner).get(name)
+        function = member.fget if isinstance(member, property) else member
+        is_own = owner.__module__ not in ("builtins", "torch.nn.modules.module", "torch.nn.modules.container")
+        if not is_own or not isinstance(function, types.FunctionType) or hasattr(cls, "_wraps_native"):
+            return
+        self._wanted.append(name)
+        known = {*self._done}
+        self.texts.is_candidate = True
+        try:
+            self._advance()
+        except UnsupportedError as error:
+            self.refused[name] = error
+            self._wanted.clear()
+            for added in {*self._done} - known:
+                del self._done[added]
+        finally:
+            self.texts.is_candidate = False
+        own = self.texts.type_name(self.name)
+        for added in list(self._done)[before:]:
+            is_property = isinstance(getattr(cls, added.removesuffix(".setter"), None), property)
+            suffix = "_setter" if added.endswith(".setter") else "_getter" if is_property else ""
+            plain = added.removesuffix(".setter")
+            self.texts.optional.add(f"{own}.__{plain}{suffix}" if suffix else f"{own}.{added}")
+
+    def _advance(self) -> None:
+        """Rewrites the methods that are reached."""
+        cls, done, wanted = self.cls, self._done, self._wanted
         while wanted:
             name = wanted.pop(0)
-            member = getattr(cls, name, None)
+            member = self._member(name)
             is_property = isinstance(member, property)
             function = member.fget if isinstance(member, property) else member
             if hasattr(member, "_flambeau_kind") and hasattr(member, "function"):
@@ -442,7 +536,8 @@ class _Facts:
             overloads = [] if is_property else overloads_of(function, cls)
             if overloads:
                 names = [f"{name}__{i}" for i in range(len(overloads))]
-                self.texts.overloads[f"__torch__.{self.name}.{name}"] = [f"__torch__.{self.name}.{n}" for n in names]
+                own = self.texts.type_name(self.name)
+                self.texts.overloads[f"{own}.{name}"] = [f"{own}.{n}" for n in names]
                 for unique, overload in zip(names, overloads, strict=True):
                     done[unique] = self._method(function, False, wanted, (unique, overload))
                 continue
@@ -451,7 +546,6 @@ class _Facts:
             if setter is not None:
                 line, file, text = self._method(setter, False, wanted)
                 done[f"{name}.setter"] = line - 1, file, f"    @{name}.setter\n{text}"
-        return sorted(done.values(), key=lambda method: (method[1], method[0]))
 
     def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:
         """Returns the methods of a text that `define` was given, with their lines behind those of the class's file."""
@@ -534,7 +628,7 @@ class _Facts:
                 f"Module '{self.cls.__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed "
                 f"to convert Python type: '{held}' to a TorchScript type. {self.absent[name]})"
             )
-        member = getattr(self.cls, name, None)
+        member = self._member(name)
         if isinstance(member, property) or isinstance(member, types.FunctionType) or hasattr(member, "_flambeau_kind"):
             function = member.fget if isinstance(member, property) else member
             static = isinstance(vars(self.cls).get(name), staticmethod)
@@ -595,6 +689,11 @@ def _check_self(source: Source, node: ast.FunctionDef) -> None:
         raise source.place(node).error(f"methods must have a self argument: `{node.name}`")
 
 
+def _overrides(module: Any, method: str) -> bool:
+    """Returns whether the class of a container has its own definition of a method."""
+    return not str(getattr(getattr(type(module), method), "__module__", "")).startswith("torch.")
+
+
 def _tuple_text(parts: list[str]) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
@@ -606,10 +705,17 @@ class _MethodRewriter(Rewriter):
         super().__init__(facts.texts, edits, find, lambda names, at: facts.attribute(names, at, wanted))
         self.facts = facts
 
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        names, root = _chain(node)
+        of_self = isinstance(root, ast.Name) and root.id == "self"
+        for name in names[1:] if of_self else names:
+            self.facts.modules.members.setdefault(name)
+        super().visit_Attribute(node)
+
     def _container(self, node: ast.expr) -> tuple[str, Any] | None:
-        """Returns expression and module for ``self.a.b`` that is a container of modules."""
+        """Returns expression and module for ``self.a.b`` that is a container of modules or parameters."""
         found = self._module(node)
-        return found if found is not None and _base_name(found[1]) in (*_LISTS, "ModuleDict") else None
+        return found if found is not None and _base_name(found[1]) in (*_LISTS, *_DICTIONARIES) else None
 
     def _module(self, node: ast.expr) -> tuple[str, Any] | None:
         """Returns expression and module for ``self.a.b`` that is a module."""
@@ -644,7 +750,7 @@ class _MethodRewriter(Rewriter):
 
     @staticmethod
     def _items(text: str, module: Any) -> list[tuple[str, str]]:
-        held = module._parameters if _base_name(module) == "ParameterList" else module._modules
+        held = module._parameters if _base_name(module).startswith("Parameter") else module._modules
         return [(name, f'getattr({text}, "{name}")') for name in held]
 
     def _unrolled(self, node: ast.expr) -> str | None:
@@ -664,7 +770,7 @@ class _MethodRewriter(Rewriter):
         items = self._items(*found)
         if form == "items":
             parts = [f'("{name}", {text})' for name, text in items]
-        elif form == "keys" or form == "elements" and _base_name(found[1]) == "ModuleDict":
+        elif form == "keys" or form == "elements" and _base_name(found[1]) in _DICTIONARIES:
             parts = [f'"{name}"' for name, _ in items]
         else:
             parts = [text for _, text in items]
@@ -767,6 +873,17 @@ class _MethodRewriter(Rewriter):
             return
         self.generic_visit(node)
 
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Decides whether a container has a name, which is constant."""
+        found = self._container(node.comparators[0])
+        is_test = len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(node.left, ast.Constant)
+        if found is None or not is_test or _base_name(found[1]) not in _DICTIONARIES or _overrides(found[1], "__contains__"):
+            super().visit_Compare(node)
+            return
+        assert isinstance(node.left, ast.Constant), "the test has a constant"
+        is_in = node.left.value in dict(self._items(*found))
+        self.edits.replace(node, str(is_in is isinstance(node.ops[0], ast.In)))
+
     def visit_Starred(self, node: ast.Starred) -> None:
         self._iterated(node.value)
 
@@ -778,7 +895,7 @@ class _MethodRewriter(Rewriter):
                 self._returns(node, function)
         if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
             found = self._container(node.args[0])
-            if found is not None:
+            if found is not None and not _overrides(found[1], "__len__"):
                 self.edits.replace(node, str(len(self._items(*found))))
                 return
         super().visit_Call(node)

@@ -31,8 +31,15 @@ def definition(value: Any) -> tuple[list[str], int, str]:
     if not isinstance(value, type):
         lines, first = inspect.getsourcelines(value)
         return lines, first, inspect.getsourcefile(value) or "<unknown>"
-    # A type of which Python has no file is an error like that of `inspect`.
-    file = inspect.getsourcefile(value) or inspect.getfile(value)
+    try:
+        file = inspect.getsourcefile(value) or inspect.getfile(value)
+    except (TypeError, OSError):
+        # A class of a notebook, whose module has no file: methods know theirs.
+        own = [m for m in vars(value).values() if isinstance(m, types.FunctionType) and m.__module__ == value.__module__]
+        files = [m.__code__.co_filename for m in own if linecache.getlines(m.__code__.co_filename)]
+        if not files:
+            raise
+        file = files[0]
     linecache.checkcache(file)
     module = sys.modules.get(value.__module__)
     lines = linecache.getlines(file, vars(module) if module is not None else None)

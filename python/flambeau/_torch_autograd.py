@@ -93,6 +93,22 @@ class _Node(torch.autograd.Function):
         return (None, *result)
 
 
+def _lend_gradient(native: _native.Tensor, tensor: torch.Tensor) -> None:
+    """Gives the counterpart of a leaf its gradient, over the same memory: programs read gradients, and accumulate them."""
+    grad = tensor.grad if tensor.is_leaf else None
+    if grad is not None and grad.layout == torch.strided:
+        native.grad = own(grad)
+    elif native.grad is not None:
+        native.grad = None
+
+
+def _give_gradient(native: _native.Tensor, tensor: torch.Tensor) -> None:
+    """Gives a leaf the gradient that a program accumulated in its counterpart, if that is not in the memory of its own."""
+    grad = native.grad
+    if grad is not None and tensor.is_leaf and (tensor.grad is None or tensor.grad.data_ptr() != grad.data_ptr()):
+        tensor.grad = _native.to_torch(grad)
+
+
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return value._make(_mapped(part, change) for part in value)
@@ -121,6 +137,7 @@ def call(
         if id(value) not in known:
             known[id(value)] = value
             made[id(value)] = own(value, requires_grad=True)
+            _lend_gradient(made[id(value)], value)
             inputs.append(value)
             leaves.append(made[id(value)])
         return made[id(value)]
@@ -141,7 +158,11 @@ def call(
         _mapped(returned[0], collect)
         return leaves, outputs
 
+    for native, tensor in parameters:
+        _lend_gradient(native, tensor)
     results = _Node.apply(compute, *inputs)
+    for leaf, given in zip(leaves, inputs, strict=True):
+        _give_gradient(leaf, given)
 
     def back(value: Any) -> Any:
         if not isinstance(value, _native.Tensor):

@@ -188,7 +188,7 @@ class TorchModule(_Module, ScriptModule):
 
         modules = Modules(Texts())
         modules.class_of(self)
-        modules.adopt(modules.texts.compile(), self)
+        modules.adopt(modules.compile(), self)
 
     def _adopt(self, native: _native.ScriptObject, origin: Any, tensors: dict[int, Any], wrappers: dict[int, TorchModule]) -> None:
         """Becomes the module of an object of a program. ``tensors`` are the tensors of PyTorch by the identity of the
@@ -418,7 +418,7 @@ class TorchModule(_Module, ScriptModule):
         try:
             compiled = Modules(Texts())
             compiled.class_of(root)
-            compiled.adopt(compiled.texts.compile(), root)
+            compiled.adopt(compiled.compile(), root)
         except Exception:
             dict.__setitem__(self.__dict__["_modules"], name, old)
             _Walks.count += 1

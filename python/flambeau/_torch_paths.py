@@ -19,7 +19,9 @@ _UNKNOWN = re.compile(r"`(torch(?:\.\w+)+)` is not supported|Unknown builtin op:
 
 def is_from_source(path: str) -> bool:
     """Returns whether a function of PyTorch is compiled from its source."""
-    return path in _from_source or path.rpartition(".")[0] in _from_source
+    while path and path not in _from_source:
+        path = path.rpartition(".")[0]
+    return bool(path)
 
 
 def is_now_from_source(message: str) -> bool:
@@ -28,29 +30,39 @@ def is_now_from_source(message: str) -> bool:
     found = _UNKNOWN.search(message)
     if found is None:
         return False
-    path = found[1] or f"torch.{found[2]}"
-    value = sys.modules.get("torch")
-    for name in path.split(".")[1:]:
-        value = getattr(value, name, None)
-    if path in _from_source or not isinstance(value, (types.FunctionType, types.ModuleType)):
-        return False
-    _from_source.add(path)
-    return True
+    # Functions of several modules are named like the operators.
+    paths = [found[1]] if found[1] else [f"{home.__name__}.{found[2]}" for home in _homes()]
+    for path in paths:
+        value = sys.modules.get("torch")
+        for name in path.split(".")[1:]:
+            value = getattr(value, name, None)
+        if path not in _from_source and isinstance(value, (types.FunctionType, types.ModuleType)):
+            _from_source.add(path)
+            return True
+    return False
+
+
+def _homes() -> list[Any]:
+    """Returns the modules of PyTorch whose functions programs call by name."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None:
+        return []
+    return [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit, torch.nn.init]
 
 
 def path_in_torch(value: Any, path: str, module: str) -> str | None:
     """Returns the path of a function or class of PyTorch or :mod:`math`."""
     root = path.split(".")[0]
     if root in ("torch", "math", "cmath") and "." in path:
-        return path
+        # Settings of PyTorch, such as `torch.backends.cudnn.enabled`, are constants.
+        return None if value is None or isinstance(value, (str, int)) else path
     if module in ("math", "cmath"):
         return f"{module}.{value.__name__}"
     torch = sys.modules.get("torch")
     name = getattr(value, "__name__", None)
     if torch is None or name is None or isinstance(value, type) and module.split(".")[0] != "torch":
         return None
-    homes = [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit, torch.nn.init]
-    for home in homes:
+    for home in _homes():
         if getattr(home, name, None) is value:
             return f"{home.__name__}.{name}"
     return None

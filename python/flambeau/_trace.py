@@ -491,7 +491,7 @@ def call_in_trace(
         if origin is not None and (origin._forward_hooks or origin._forward_pre_hooks):
             raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
         name = "forward"
-    own = trace.program.function(f"__torch__.{class_name}.{name}")
+    own = trace.program.function(f"{class_name}.{name}")
     trace.call_method(path, name, own, operands, named, result)
     return result
 
@@ -533,13 +533,13 @@ class TracedModules:
         self.module = module
         texts = Texts()
         self._modules = Modules(texts, traced=True)
-        self.class_name = f"__torch__.{self._modules.class_of(module)}"
-        self.program = texts.compile()
+        self.class_name = self._modules.type_name(module)
+        self.program = self._modules.compile()
         self.paths: dict[Any, list[str]] = {}
         for path, tensor in self._modules.tensors(module):
             self.paths.setdefault(Trace.key(tensor), path)
         self.compiled = {
-            id(part): (path.split("."), self._modules.class_of(part))
+            id(part): (path.split("."), self._modules.type_name(part))
             for path, part in module.named_modules()
             if path and "_native" in vars(part)
         }

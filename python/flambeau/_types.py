@@ -36,8 +36,10 @@ def module_type(cls: type, key: Any, name: str) -> ModuleType:
     known = _types.setdefault(cls, {})
     found = known.get(key)
     if found is None:
-        suffix = f"___{len(known)}" if known else ""
-        found = known[key] = ModuleType(f"__torch__.{name}{suffix}")
+        if known:
+            module, _, own = name.rpartition(".")
+            name = f"{module}.___torch_mangle_{len(known) - 1}.{own}"
+        found = known[key] = ModuleType(name)
     return found
 
 
@@ -54,7 +56,7 @@ class ModuleHandle:
         if found is None:
             # A loaded or traced module, whose classes are those of its program alone.
             name = module._native.class_name
-            found = module_type(type(module), (root._native.identity, name), name.removeprefix("__torch__."))
+            found = module_type(type(module), (root._native.identity, name), name)
         return found  # type: ignore[no-any-return]
 
     @property

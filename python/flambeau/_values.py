@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import sys
 from typing import Any
 
 from . import _native
@@ -96,3 +97,17 @@ def set_torch_rng_state(state: bytes) -> None:
     import torch
 
     torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+
+def without_gradients(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a function of a program that does not record gradients there."""
+    torch: Any = sys.modules.get("torch")
+    before, of_torch = _native.set_grad_enabled(False), torch is not None and torch.is_grad_enabled()
+    if of_torch:
+        torch.set_grad_enabled(False)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _native.set_grad_enabled(before)
+        if of_torch:
+            torch.set_grad_enabled(True)

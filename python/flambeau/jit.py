@@ -347,12 +347,19 @@ class PlainModule(ScriptModule):
 
     def __getattr__(self, name: str) -> Any:
         native = self._native
-        if name in native.methods():
+        methods = native.methods()
+        if name in methods:
             return self._method(name)
+        # A property.
+        if f"__{name}_getter" in methods:
+            return self._method(f"__{name}_getter")()
         return _wrapped(native.get(name))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        self._native.set(name, value)
+        if f"__{name}_setter" in self._native.methods():
+            self._method(f"__{name}_setter")(value)
+        else:
+            self._native.set(name, value)
 
 
 def _files(extra: dict[str, Any] | None) -> list[tuple[str, bytes]] | None:
@@ -405,7 +412,8 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     """Compiles a function, a class or a module, or makes a list or dictionary one that programs share with Python.
 
     A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
-    class is compiled with the functions that use it; it is returned as it is. Functions, methods and classes that are reached
+    class is compiled with the functions that use it; it is returned as it is. An instance of a class becomes an object of the
+    compiled class, with copies of its attributes. Functions, methods and classes that are reached
     are compiled as well. A list becomes a ``ScriptList``, a dictionary a ``ScriptDict``: copies that calls take without copying
     again, so that both sides see changes.
 
@@ -448,15 +456,20 @@ def _script(definition: Any, texts: Texts) -> Any:
         texts.class_name(definition)
         texts.compile()
         return definition
-    from ._modules import Modules, is_module
+    from ._modules import Modules, is_module, prepared
 
     if is_module(definition):
+        definition = prepared(definition, {})
         modules = Modules(texts)
         modules.class_of(definition)
-        return modules.adopt(texts.compile(), definition)
-    from .errors import MisuseError
+        return modules.adopt(modules.compile(), definition)
+    if type(definition).__module__ == "builtins" or callable(definition):
+        from .errors import MisuseError
 
-    raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+        raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+    # An instance of a class: an object of the program with its attributes.
+    name = texts.type_name(texts.class_name(type(definition)))
+    return PlainModule(_native.new_object(texts.compile(), name, dict(vars(definition))))
 
 
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
@@ -634,5 +647,5 @@ def freeze(mod: ScriptModule, preserved_attrs: Iterable[str] | None = None, opti
 
 
 def optimize_for_inference(mod: ScriptModule, other_methods: Iterable[str] | None = None) -> Any:
-    """Returns a frozen copy. Calls optimize graphs by themselves."""
-    return freeze(mod, other_methods)
+    """Returns a frozen copy of a module, which is set to evaluation mode. Calls optimize graphs by themselves."""
+    return freeze(mod.eval(), other_methods)

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::rng::give_back;
-use crate::values::{Call, Failure, Library, PyHost};
+use crate::values::{Call, Failure, Library, PyHost, helper};
 
 /// Objects of Python by the names that a program gives them.
 pub(crate) type Objects = BTreeMap<String, Py<PyAny>>;
@@ -68,9 +68,20 @@ impl Hosted {
 
     /// Returns the type that the class of an object of Python was compiled to.
     pub(crate) fn compiled_class(&self, object: &Bound<'_, PyAny>) -> Option<Type> {
+        self.type_name(object).map(|name| Type::class(Symbol::new(name), 0))
+    }
+
+    /// Returns the type of a member of an enumeration that was compiled.
+    pub(crate) fn compiled_enumeration(&self, object: &Bound<'_, PyAny>) -> Option<Type> {
+        let name = self.type_name(object)?;
+        self.program.unit().enumerations().map(|e| e.ty).find(|ty| ty.annotation_str() == *name)
+    }
+
+    /// Returns the qualified name of the type that the class of an object of Python was compiled to.
+    fn type_name(&self, object: &Bound<'_, PyAny>) -> Option<&String> {
         let class = object.get_type();
         let mut found = self.classes.iter().filter(|(_, known)| class.is(known.bind(object.py())));
-        found.next().map(|(name, _)| Type::class(Symbol::new(name), 0))
+        found.next().map(|(name, _)| name)
     }
 
     /// Returns the same objects with another form of the program.
@@ -91,7 +102,13 @@ impl Hosted {
         }
         let raised = Raised::default();
         let generator = generator.cloned();
-        host.set_calls(Calls { program: self.clone(), raised: Arc::clone(&raised), library, generator });
+        host.set_calls(Calls {
+            program: self.clone(),
+            raised: Arc::clone(&raised),
+            library,
+            generator,
+            is_grad_enabled: true,
+        });
         Some(raised)
     }
 
@@ -115,6 +132,8 @@ struct Calls {
     raised: Raised,
     library: Option<Library>,
     generator: Option<Generator>,
+    /// Whether the program records gradients where it calls Python.
+    is_grad_enabled: bool,
 }
 
 impl Calls {
@@ -137,7 +156,11 @@ impl Calls {
         for (word, value) in words.iter().zip(named) {
             keywords.set_item(word.as_str(), value)?;
         }
-        callee.call(PyTuple::new(py, positional)?, Some(&keywords))
+        let positional = PyTuple::new(py, positional)?;
+        if self.is_grad_enabled {
+            return callee.call(positional, Some(&keywords));
+        }
+        helper(py, "without_gradients")?.call1((callee, positional, keywords))
     }
 
     /// Keeps an exception as the cause of the run's error.
@@ -160,6 +183,10 @@ impl HostCalls for Calls {
             }
             Err(error) => Err(self.error(py, error)),
         })
+    }
+
+    fn set_grad_enabled(&mut self, enabled: bool) {
+        self.is_grad_enabled = enabled;
     }
 
     fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::tape::BackwardOptions;
 use flambeau::exec::{Host, Warning};
-use flambeau::frontend::{Resolver, Sugar, host_object};
+use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
@@ -656,9 +656,21 @@ struct Names {
     overloads: BTreeMap<String, Vec<String>>,
     /// Exception classes of Python, by name, with their qualified names.
     exceptions: BTreeMap<String, String>,
+    /// Qualified names of the types of classes, by the names of the classes.
+    type_names: BTreeMap<String, String>,
+    /// Functions and methods that are compiled only if others call them, by qualified name.
+    optional: BTreeSet<String>,
 }
 
 impl Resolver for Names {
+    fn type_name(&self, class: &str) -> Symbol {
+        self.type_names.get(class).map_or_else(|| NativeResolver.type_name(class), |name| Symbol::new(name))
+    }
+
+    fn is_optional(&self, function: Symbol) -> bool {
+        self.optional.contains(function.as_str())
+    }
+
     fn value(&self, name: &str) -> Option<Sugar> {
         if let Some(qualified) = self.exceptions.get(name) {
             return Some(Sugar::Exception(Symbol::new(qualified)));
@@ -676,7 +688,8 @@ impl Resolver for Names {
 /// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
 /// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
-/// with several signatures, `exceptions` the qualified names of exception classes.
+/// with several signatures, `exceptions` the qualified names of exception classes, `type_names` those of the types of classes,
+/// `optional` the functions that are compiled only if others call them.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "one table for each kind of name")]
 pub(crate) fn compile_texts(
@@ -688,13 +701,22 @@ pub(crate) fn compile_texts(
     constants: BTreeMap<String, PyRef<'_, PyTensor>>,
     overloads: BTreeMap<String, Vec<String>>,
     exceptions: BTreeMap<String, String>,
+    type_names: BTreeMap<String, String>,
+    optional: BTreeSet<String>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
     let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
     let constants = constants.into_iter().map(tensor).collect();
-    let names = Names { objects: objects.keys().cloned().collect(), constants, overloads, exceptions };
+    let names = Names {
+        objects: objects.keys().cloned().collect(),
+        constants,
+        overloads,
+        exceptions,
+        type_names,
+        optional,
+    };
     let compiled = py.detach(|| session.compile_sources(&sources, &names));
     Ok(PyProgram(Hosted::new(or_raise(py, compiled)?, objects, classes, of_torch)))
 }

@@ -5,7 +5,7 @@
 
 use flambeau::Session;
 use flambeau::exec::KernelError;
-use flambeau::exec::tape::{BackwardOptions, HookHandle};
+use flambeau::exec::tape::{self, BackwardOptions, HookHandle};
 use flambeau::tensor::{Scalar, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
@@ -143,6 +143,21 @@ impl PyTensor {
     #[getter]
     fn grad(&self) -> Option<PyTensor> {
         Session::accumulated_gradient(&self.0).map(PyTensor)
+    }
+
+    #[setter]
+    fn set_grad(&self, py: Python<'_>, grad: Option<PyRef<'_, PyTensor>>) -> PyResult<()> {
+        let Some(grad) = grad else {
+            tape::clear_accumulated_grad(&self.0);
+            return Ok(());
+        };
+        if grad.0.sizes() != self.0.sizes() || grad.0.dtype() != self.0.dtype() {
+            return Err(misuse(py, "a gradient must have the sizes and the dtype of its tensor".into()));
+        }
+        if tape::set_accumulated_grad(&self.0, grad.0.clone()) {
+            return Ok(());
+        }
+        Err(misuse(py, "only a tensor that requires a gradient can have one".into()))
     }
 
     /// Accumulates gradients in the leaves on which this tensor depends.

@@ -136,7 +136,8 @@ impl<'a, 'py> Call<'a, 'py> {
         text: impl FnOnce(&str) -> String,
     ) -> PyResult<IValue> {
         let number = || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>();
-        let converted = match (param.n, param.ty.list_elem()) {
+        let list = param.ty.optional_elem().unwrap_or(param.ty);
+        let converted = match (param.n, list.list_elem()) {
             // One number for all elements of a list of fixed length.
             (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self
                 .value(object, elem, 0)
@@ -211,9 +212,10 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             TypeKind::Dict(key, value) => self.dict(object, *key, *value, depth),
             TypeKind::Union(options) => {
-                let value = self.inferred(object, depth)?;
-                if options.iter().any(|&option| value.fits(option)) {
-                    return Ok(value);
+                match self.inferred(object, depth) {
+                    Ok(value) if options.iter().any(|&option| value.fits(option)) => return Ok(value),
+                    Err(Failure::Raised(error)) => return Err(Failure::Raised(error)),
+                    _ => {}
                 }
                 let mut tries = options.iter().map(|&option| self.value(object, option, depth + 1));
                 tries.find(|tried| !matches!(tried, Err(Failure::Type))).unwrap_or(Err(Failure::Type))
@@ -355,6 +357,9 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         if let Some(object) = self.object(object, depth)? {
             return Ok(IValue::Object(object));
+        }
+        if let Some(ty) = self.program.and_then(|program| program.compiled_enumeration(object)) {
+            return self.value(object, ty, depth);
         }
         if let Some(shared) = shared(object)? {
             return Ok(shared);
@@ -562,7 +567,7 @@ fn common(items: &[IValue]) -> Type {
 }
 
 /// Returns a function of `flambeau._values`.
-fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static HELPERS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module =
         HELPERS.get_or_try_init(py, || PyModule::import(py, "flambeau._values").map(Bound::unbind))?;

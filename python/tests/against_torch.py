@@ -115,14 +115,17 @@ def replace() -> None:
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)
 
-    # `FileCheck` takes graphs of PyTorch, or text. Our errors mark source with `^`.
     run = FileCheck.run
 
     def run_on_text(self: Any, *texts: Any, **options: Any) -> Any:
         *checks, test = [*texts, *options.values()]
         text = test if isinstance(test, str) else str(test)
-        text = re.sub(r"(?m)^( *\| *)(\^+)", lambda found: found[1] + "~" * len(found[2]) + " <--- HERE", text)
-        return run(self, *checks, text)
+        for closing in ("", ")]}"):
+            try:
+                return run(self, *checks, _with_marks_of_torch(text, closing))
+            except RuntimeError:
+                pass
+        return run(self, *checks, _with_marks_of_torch(text, ")]}\"'"))
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -163,6 +166,23 @@ def replace() -> None:
     common_jit.check_output_types = check_output_types
     jit_utils.JitTestCase.assertGraphContains = contains
     jit_utils.JitTestCase.assertGraphContainsExactly = contains_exactly
+
+
+_MARKS = re.compile(r"(?m)^(?P<source>.*)\n(?P<margin>[ |]*)(?P<marks>\^+|~+ <--- HERE)")
+
+
+def _with_marks_of_torch(text: str, closing: str) -> str:
+    """Returns the text of an error with the marks of PyTorch. Ours are `^` in compile errors, and end at the end of an expression.
+    PyTorch's are `~`; those of some expressions leave out the ``closing`` brackets and quotes, which depends on the parser."""
+
+    def marked(found: re.Match[str]) -> str:
+        source, start = found["source"], len(found["margin"])
+        end = start + len(found["marks"].removesuffix(" <--- HERE"))
+        while end > start + 1 and source[end - 1 : end] in (*closing,):
+            end = start + len(source[start : end - 1].rstrip())
+        return f"{source}\n{found['margin']}{'~' * (end - start)} <--- HERE"
+
+    return _MARKS.sub(marked, text)
 
 
 class _Text(str):
@@ -215,7 +235,7 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
                 return original(graph, *args)
             if name != "lint":
                 graph.run(name)
-            return None
+            return graph if name == "canonicalize" else None
 
         return run
 
@@ -313,10 +333,12 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     sys.path.insert(0, str(path.parent.parent))
     sys.path.insert(0, str(path.parent))
     sys.argv = [str(path)]
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None, f"{path} is no Python file"
+    # Tests expect the names of types under the name of the module in its package.
+    name = f"{path.parent.name}.{path.stem}" if (path.parent / "__init__.py").exists() else path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None, f"{path} is not a Python file"
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
 
     def expired(*_: Any) -> None:
@@ -325,7 +347,7 @@ def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) ->
     signal.signal(signal.SIGALRM, expired)
     own = [
         value for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (path.stem, "__main__")
+        if isinstance(value, type) and issubclass(value, unittest.TestCase) and value.__module__ in (name, "__main__")
     ]  # fmt: skip
     for cls in own:
         if not cls.__dict__.get("__unittest_skip__"):

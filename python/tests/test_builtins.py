@@ -465,3 +465,36 @@ def test_values_that_any_takes():
 
     compiled = jit.script(f)
     assert compiled(1, None) == 2 and compiled("a", None) == "a!" and compiled(2.5, [1]) == [1]
+
+
+def test_dictionaries_of_iterables():
+    def made(names: List[str], values: List[int]):
+        return dict(zip(names, values)), dict(enumerate(names))
+
+    assert jit.script(made)(["a", "b"], [1, 2]) == ({"a": 1, "b": 2}, {0: "a", 1: "b"})
+
+
+def test_cmath():
+    def made(z: complex):
+        return cmath.phase(z), cmath.rect(2.0, 0.5), cmath.infj, cmath.pi
+
+    assert jit.script(made)(1 + 2j) == pytest.approx((cmath.phase(1 + 2j), cmath.rect(2.0, 0.5), cmath.infj, cmath.pi))
+
+
+def test_items_of_tensors_by_method():
+    def item(x: flambeau.Tensor):
+        return x.__getitem__(1)
+
+    assert jit.script(item)(flambeau.tensor([1, 2])).item() == 2
+
+
+def test_methods_are_those_of_the_type():
+    with pytest.raises(flambeau.CompileError, match="'int' object has no attribute or method 'add'"):
+        flambeau.CompilationUnit("def f(n: int):\n    return n.add(1)\n")
+
+
+def test_the_method_type_converts():
+    def converted(x: flambeau.Tensor):
+        return x.type(torch.float64)
+
+    assert jit.script(converted)(tensor([1, 2])).dtype is flambeau.float64

@@ -599,3 +599,100 @@ def test_graphs_in_text_form_return_to_the_same_text():
 
 def kinds(graph):
     return [node.kind for node in graph.nodes(nested=True)]
+
+
+class Tone(enum.Enum):
+    LOW = 1
+    HIGH = 2
+
+
+def test_members_of_enumerations_are_values_of_any_type():
+    def is_tone(x: Any) -> bool:
+        return isinstance(x, Tone)
+
+    def name(x: Union[Tone, str]) -> str:
+        return x.name if isinstance(x, Tone) else x
+
+    is_tone, name = jit.script(is_tone), jit.script(name)
+    assert is_tone(Tone.LOW) and not is_tone(1)
+    assert name(Tone.HIGH) == "HIGH" and name("text") == "text"
+
+
+class Counter:
+    def __init__(self, count: int):
+        self.count = count
+
+    def add(self, n: int):
+        self.count += n
+
+    @property
+    def half(self) -> int:
+        return self.count // 2
+
+    @half.setter
+    def half(self, value: int):
+        self.count = value * 2
+
+
+def test_an_instance_becomes_an_object_of_the_program():
+    def twice(counter: Counter):
+        counter.add(1)
+        counter.count *= 2
+
+    counter = jit.script(Counter(3))
+    counter.add(2)
+    assert counter.count == 5
+    jit.script(twice)(counter)
+    assert counter.count == 12 and counter.half == 6
+    counter.half = 4
+    assert counter.count == 8
+    with pytest.raises(flambeau.MisuseError, match="not a function, class or module"):
+        jit.script(3)
+
+
+@dataclasses.dataclass(order=True)
+class Labelled:
+    major: int
+    label: Optional[str] = None
+
+
+def test_data_classes_are_compared_by_optional_fields():
+    def compare(a: int, b: int, label: str):
+        first, second, plain = Labelled(a, label), Labelled(b, label), Labelled(a)
+        return first == second, first < second, first >= second, first == plain
+
+    def mixed():
+        return Labelled(1) < Labelled(1, "a")
+
+    assert jit.script(compare)(1, 2, "a") == (False, True, False, False)
+    assert jit.script(compare)(2, 2, "a") == (True, False, True, False)
+    with pytest.raises(TypeError, match="Cannot compare Labelled with None"):
+        jit.script(mixed)()
+
+
+def test_comments_of_classes_refer_to_local_names():
+    @jit.script
+    class Small:
+        def __init__(self, n: int):
+            self.n = n
+
+    @jit.script
+    class Large:
+        def __init__(self, n: int):
+            self.n = n
+
+        def __eq__(self, other):
+            # type: (Small) -> bool
+            return self.n == other.n
+
+    def compare():
+        return Large(2) == Small(2)
+
+    assert jit.script(compare)()
+
+
+def test_isinstance_with_nested_tuples():
+    def kind(x: Any) -> int:
+        return 1 if isinstance(x, (int, (float, bool))) else 2
+
+    assert [jit.script(kind)(x) for x in (1, 2.5, "a")] == [1, 1, 2]

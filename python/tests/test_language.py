@@ -601,7 +601,7 @@ REFUSED = {
     refuse_bytes: "bytes|prefix",
     refuse_conversion: "conversion",
     refuse_format_spec: "format",
-    refuse_slice_deletion: "slice",
+    refuse_slice_deletion: "slicing",
     refuse_match: "match",
     refuse_bare_raise: "raise",
     refuse_break_of_unrolled_loop: "unrolled",

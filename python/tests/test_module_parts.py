@@ -1,6 +1,7 @@
 """Parts of modules in compiled methods: traversals, slices, methods left to Python, code that only Python runs. Needs PyTorch."""
 
 import collections.abc
+import types
 
 import pytest
 
@@ -257,3 +258,177 @@ class Bounded(torch.nn.Module):
 def test_properties_of_modules_are_set():
     for a in (5, -5):
         assert jit.script(Bounded(3))(a) == Bounded(3)(a)
+
+
+def test_dictionaries_of_modules_and_parameters():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleDict({"relu": torch.nn.ReLU(), "tanh": torch.nn.Tanh()})
+            self.weights = torch.nn.ParameterDict({"a": torch.nn.Parameter(torch.ones(1)), "b": torch.nn.Parameter(torch.ones(1) * 2)})
+
+        def forward(self, x):
+            if "relu" in self.layers and "gelu" not in self.layers:
+                x = self.layers["relu"](x)
+            if "gelu" in self.layers:
+                x = x * 100
+            for name, weight in self.weights.items():
+                x = x * weight + len(name)
+            return x + self.weights["b"] + len(self.weights)
+
+    net = Net()
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.equal(jit.script(net)(x), net(x))
+
+
+class Counted(torch.nn.ModuleDict):
+    def __len__(self):
+        return 7
+
+    def __contains__(self, name: str):
+        return name == "other"
+
+
+def test_containers_with_methods_of_their_own():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = Counted({"relu": torch.nn.ReLU()})
+
+        def forward(self):
+            return len(self.layers), "other" in self.layers, "relu" in self.layers
+
+    assert jit.script(Net())() == (7, True, False)
+
+
+class CountedList(torch.nn.ModuleList):
+    def __len__(self) -> int:
+        return 9
+
+
+def test_lists_with_a_length_of_their_own():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = CountedList([torch.nn.ReLU()])
+
+        def forward(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x, len(self.layers)
+
+    assert jit.script(Net())(torch.ones(1))[1] == 9
+
+
+def test_modules_are_prepared():
+    class Prepared(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    class Fancy(torch.nn.Module):
+        def __prepare_scriptable__(self):
+            return Prepared()
+
+        def forward(self, x):
+            return open(x)
+
+    net = torch.nn.Sequential(Fancy(), torch.nn.Sequential(Fancy()))
+    assert jit.script(net)(torch.ones(1)).item() == 3.0
+    assert isinstance(net[0], Fancy)
+
+
+def test_constructors_of_tensors_of_one_dtype():
+    def made(size: int):
+        return torch.BoolTensor([True]), torch.LongTensor([1, 2]), torch.HalfTensor(2, size).shape, torch.FloatTensor([0.5])
+
+    flag, numbers, sizes, halves = jit.script(made)(3)
+    assert flag.dtype == torch.bool and numbers.tolist() == [1, 2] and numbers.dtype == torch.int64
+    assert sizes == [2, 3] and halves.dtype == torch.float32
+
+
+def test_containers_within_containers():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            linear = [torch.nn.Linear(2, 2) for _ in range(4)]
+            self.stages = torch.nn.ModuleList([torch.nn.ModuleList(linear[:2]), torch.nn.ModuleList(linear[2:])])
+
+        def forward(self, x):
+            count = 0
+            for i, stage in enumerate(self.stages):
+                for layer in stage:
+                    x = torch.relu(layer(x)) + i
+                count += len(stage)
+                x = stage[-1](x)
+            return x, count
+
+    net = Net()
+    x = torch.rand(3, 2)
+    result, count = jit.script(net)(x)
+    assert torch.allclose(result, net(x)[0]) and count == 4
+
+
+def test_methods_that_were_bound_to_a_module():
+    class Net(torch.nn.Module):
+        def __init__(self, is_doubled):
+            super().__init__()
+            if is_doubled:
+                self.forward = types.MethodType(Net.doubled, self)
+
+        def doubled(self, x):
+            return self.step(x) * 2
+
+        def step(self, x):
+            return x + 1
+
+        def forward(self, x):
+            return self.step(x)
+
+    net = torch.nn.Sequential(Net(True), Net(False))
+    assert jit.script(net)(torch.ones(1)).item() == 5.0
+
+
+def test_initializers():
+    def made(x, name: str):
+        if name == "xavier":
+            return torch.nn.init.xavier_uniform_(x)
+        return torch.nn.init.normal_(x, std=0.5)
+
+    for name, function in (("xavier", torch.nn.init.xavier_uniform_), ("", lambda x: torch.nn.init.normal_(x, std=0.5))):
+        torch.manual_seed(0)
+        found = jit.script(made)(torch.empty(4, 3, 2), name)
+        torch.manual_seed(0)
+        assert torch.allclose(found, function(torch.empty(4, 3, 2)))
+
+
+def test_constant_lists_are_iterated_with_modules():
+    class Net(torch.nn.Module):
+        __constants__ = ["scales"]
+
+        def __init__(self):
+            super().__init__()
+            self.layers = torch.nn.ModuleList([torch.nn.ReLU(), torch.nn.Tanh()])
+            self.scales = [2, 3, 4]
+
+        def forward(self, x):
+            for scale, layer in zip(self.scales, self.layers):
+                x = layer(x) * scale
+            for i, scale in enumerate(self.scales):
+                x = x + i * scale
+            return x
+
+    net = Net()
+    x = torch.tensor([-1.0, 2.0])
+    assert torch.allclose(jit.script(net)(x), net(x))
+
+
+def test_modules_without_the_constructor_of_their_base():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            self.x = 2
+
+        def forward(self):
+            return self.x
+
+    with pytest.raises(RuntimeError, match="has not been initialized"):
+        jit.script(Net())

@@ -402,3 +402,129 @@ def test_code_comes_with_the_values_of_its_constants():
     code, constants = traced.code_with_constants
     assert "CONSTANTS.c0" in code and constants.c0.tolist() == [1.0, 2.0]
     assert jit.script(initialized).code_with_constants[0] == jit.script(initialized).code
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = scale
+
+    @property
+    def doubled(self):
+        return self.scale * 2
+
+    def encode(self, x):
+        return self._scaled(x) + self.doubled
+
+    def _scaled(self, x):
+        return x * self.scale
+
+    def split(self, x):
+        # Not called: `split` in the program is that of tensors.
+        return [part for part in open(x)]
+
+    def forward(self, x):
+        return x
+
+
+def test_methods_of_submodules_are_compiled_where_they_are_called():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = Encoder(3)
+            self.encoders = torch.nn.ModuleList([Encoder(2), Encoder(5)])
+
+        def forward(self, x):
+            x = self.encoder.encode(x.split(1)[0])
+            for encoder in self.encoders:
+                x = encoder.encode(x) + self.encoder.doubled
+            return x
+
+    net = Net()
+    module = jit.script(net)
+    x = torch.tensor([1.0, 2.0])
+    assert torch.equal(module(x), net(x))
+    assert "split" not in module.encoder._native.methods() and "encode" in module.encoder._native.methods()
+
+
+def test_methods_of_submodules_that_cannot_be_compiled():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = Encoder(3)
+
+        def forward(self, x: str):
+            return self.encoder.split(x)
+
+    with pytest.raises(flambeau.UnsupportedError, match="open"):
+        jit.script(Net())
+
+
+def test_sizes_of_two_dimensions():
+    from torch.nn.common_types import _size_2_t
+
+    def product(x: _size_2_t, y: Optional[_size_2_t] = None) -> int:
+        return x[0] * x[1] * (1 if y is None else y[0] + y[1])
+
+    product = jit.script(product)
+    assert product(3) == 9 and product((2, 3)) == 6 and product([2, 3], 2) == 24
+
+
+def test_functions_of_python_record_gradients_as_the_program_does():
+    class Net(torch.nn.Module):
+        @jit.ignore
+        def python(self, x: torch.Tensor) -> torch.Tensor:
+            self.seen = torch.is_grad_enabled()
+            return x * 2
+
+        def forward(self, x, record: bool):
+            if record:
+                return self.python(x)
+            with torch.no_grad():
+                return self.python(x)
+
+    net = Net()
+    module = jit.script(net)
+    x = torch.ones(1, requires_grad=True)
+    assert not module(x, False).requires_grad and module.seen is False
+    assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("batch_first", (False, True))
+def test_transformers(batch_first):
+    torch.manual_seed(0)
+    x = torch.randn(4, 2, 8)
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=batch_first), 2, enable_nested_tensor=False)
+    transformer = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=batch_first)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=batch_first)
+    for module, args in ((encoder.eval(), (x,)), (transformer.eval(), (x, x)), (attention.eval(), (x, x, x))):
+        with torch.no_grad():
+            found, expected = jit.script(module)(*args), module(*args)
+        if isinstance(expected, tuple):
+            found, expected = found[0], expected[0]
+        assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_settings_of_pytorch_are_constants():
+    def setting(x):
+        return x if torch.backends.cudnn.enabled else x * 2, torch.utils.backend_registration._privateuse1_backend_name
+
+    x = torch.ones(1)
+    assert jit.script(setting)(x) == setting(x)
+
+
+def test_dictionaries_are_defaults_of_named_tuples():
+    class Limits(NamedTuple):
+        sizes: Dict[str, int] = {"a": 1}  # noqa: RUF012
+
+    def size() -> int:
+        return Limits().sizes["a"]
+
+    assert jit.script(size)() == 1
+
+
+def test_inference_is_of_modules_in_evaluation_mode():
+    module = jit.script(torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Dropout()))
+    x = torch.ones(1, 2)
+    frozen = jit.optimize_for_inference(module)
+    assert torch.allclose(frozen(x), module.eval()(x), atol=1e-6)

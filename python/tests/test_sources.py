@@ -1,6 +1,7 @@
 """Where definitions are found."""
 
 import functools
+import linecache
 import pathlib
 import time
 
@@ -89,3 +90,23 @@ def test_classes_of_large_files_compile_in_time(tmp_path):
     assert time.perf_counter() - start < 2, "the file is parsed once"
     assert jit.script(module.f)(1) == 20 + sum(range(20))
     del sys.modules["large"]
+
+
+def test_classes_of_notebooks_are_found_by_their_methods():
+    cell = """
+class Counter:
+    def __init__(self, n: int):
+        self.n = n
+
+    def twice(self) -> int:
+        return self.n * 2
+
+
+def double(n: int) -> int:
+    return Counter(n).twice()
+"""
+    # As notebooks do: the module has no file, and the lines of the cell are in the cache.
+    linecache.cache["<cell 1>"] = (len(cell), None, cell.splitlines(True), "<cell 1>")
+    names = {"__name__": "a_notebook"}
+    exec(compile(cell, "<cell 1>", "exec"), names)
+    assert jit.script(names["double"])(4) == 8

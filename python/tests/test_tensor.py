@@ -168,3 +168,18 @@ def test_dlpack_shares_memory_between_tensors():
 def test_a_dtype_is_not_a_text():
     with pytest.raises(TypeError, match="expected a dtype such as flambeau.float32, not 'float64'"):
         flambeau.tensor([1.0], dtype="float64")  # type: ignore[arg-type]
+
+
+def test_gradients_are_set():
+    x = tensor([1.0, 2.0], requires_grad=True)
+    (x * 3).sum().backward()
+    x.grad = None
+    assert x.grad is None
+    (x * 3).sum().backward()
+    x.grad = tensor([1.0, 1.0])
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]
+    with pytest.raises(flambeau.MisuseError, match="sizes"):
+        x.grad = tensor([1.0])
+    with pytest.raises(flambeau.MisuseError, match="requires a gradient"):
+        tensor([1.0]).grad = tensor([1.0])

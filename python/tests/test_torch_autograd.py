@@ -89,3 +89,41 @@ def test_second_gradients_that_are_zero():
         (second,) = torch.autograd.grad((gradient.sum() * linear), x)
         found[-1] += (gradient, second)
     assert all(torch.allclose(ours, theirs, atol=1e-5) for ours, theirs in zip(*found, strict=True))
+
+
+def test_programs_read_and_accumulate_gradients():
+    def backward(x: torch.Tensor):
+        (x * x).sum().backward()
+        return x.grad
+
+    backward = jit.script(backward)
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert backward(x).tolist() == [2.0, 4.0] and x.grad.tolist() == [2.0, 4.0]
+    (x * 3).sum().backward()
+    backward(x)
+    assert x.grad.tolist() == [7.0, 11.0]
+    x.grad = None
+    assert jit.script(gradient_of)(x) is None
+
+
+def gradient_of(x: torch.Tensor):
+    return x.grad
+
+
+def test_gradients_of_parameters_within_programs():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            (self.weight * x).sum().backward()
+            return self.weight.grad
+
+    net = Net()
+    module = jit.script(net)
+    x = torch.tensor([1.0, 2.0])
+    assert module(x).tolist() == [1.0, 2.0]
+    assert module(x).tolist() == [2.0, 4.0] and net.weight.grad.tolist() == [2.0, 4.0]
+    net.zero_grad()
+    assert module(x).tolist() == [1.0, 2.0]

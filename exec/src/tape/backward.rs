@@ -98,7 +98,13 @@ pub fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
 
 /// Removes the gradient accumulated in a tensor.
 pub fn clear_accumulated_grad(tensor: &Tensor) {
-    history::clear_accumulated_grad(tensor);
+    history::set_accumulated_grad(tensor, None);
+}
+
+/// Makes `grad` the gradient accumulated in a tensor: later ones are added to it, in its memory unless the backward pass is recorded.
+/// Returns false for a tensor in which none accumulates, such as one that requires no gradient.
+pub fn set_accumulated_grad(tensor: &Tensor, grad: Tensor) -> bool {
+    history::set_accumulated_grad(tensor, Some(grad))
 }
 
 /// Makes a tensor a leaf that requires no gradient, dropping its history.

@@ -404,10 +404,14 @@ pub(super) fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
     meta(tensor).grad?.0.lock().clone()
 }
 
-/// Removes the gradient accumulated in a leaf.
-pub(super) fn clear_accumulated_grad(tensor: &Tensor) {
-    let grad = meta(tensor).grad.and_then(|grad| grad.0.lock().take());
-    drop(grad);
+/// Replaces the gradient accumulated in a tensor. Returns false for a tensor in which none accumulates.
+pub(super) fn set_accumulated_grad(tensor: &Tensor, grad: Option<Tensor>) -> bool {
+    // A leaf gets the place of its gradient when its edge is first asked for.
+    gradient_edge(tensor);
+    let Some(accumulated) = meta(tensor).grad else { return false };
+    let before = std::mem::replace(&mut *accumulated.0.lock(), grad);
+    drop(before);
+    true
 }
 
 /// Returns the gradient edge of a view. `positions` are geometries of the base and the view in one memory in which no elements of the

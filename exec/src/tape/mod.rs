@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 pub use backward::{
     accumulated_grad, backward, clear_accumulated_grad, detach, gradients, is_leaf, is_recorded,
+    set_accumulated_grad,
 };
 pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, record_graph, record_view};
 pub use history::BackwardOptions;

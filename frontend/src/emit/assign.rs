@@ -1,5 +1,6 @@
 //! Assignments, augmented assignments and deletions.
 
+use flambeau_ir::types::ClassEnv;
 use flambeau_ir::{Symbol, Type, ValueId};
 
 use super::env::Binding;
@@ -227,11 +228,19 @@ impl<'a> Cx<'a> {
                         return self.fail(span, "deletion takes one index");
                     };
                     if self.kind(index) == TreeKind::SliceExpr {
-                        return self.foreign(span, "deletion of a slice is");
+                        return self.foreign(
+                            span,
+                            "del statements only support deletion at a single index, slicing is",
+                        );
                     }
                     let container = self.eval(self.ast().child(target, 0), None).await?;
                     let index = self.eval(index, None).await?;
-                    if self.ty(container).as_class().is_some() {
+                    let class = self.ty(container);
+                    if class.as_class().is_some() {
+                        self.complete(class)?;
+                        if self.session.method(class, Symbol::new("__delitem__")).is_none() {
+                            return self.fail(span, "Class does not define __delitem__");
+                        }
                         self.operate(span, "aten::Delete", "__delitem__", &[container, index]).await?;
                     } else {
                         self.builtin(span, "aten::Delete", &[container, index])?;

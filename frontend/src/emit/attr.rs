@@ -1,7 +1,7 @@
 //! Member access: `value.name`.
 
 use flambeau_ir::attr::{Attr, names as attr_names};
-use flambeau_ir::types::{ClassEnv, TypeKind};
+use flambeau_ir::types::{ClassEnv, TypeBindings, TypeKind, match_type_variables};
 use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
@@ -131,6 +131,9 @@ impl<'a> Cx<'a> {
             _ => value,
         };
         let ty = self.ty(value);
+        if ty.is_tensor() && name == "type" {
+            return Ok(Sugar::Builtin(Symbol::new("aten::to"), Some(value)));
+        }
         if ty.is_tensor() && name == "tolist" {
             return Ok(Sugar::Special(Special::ToList));
         }
@@ -179,9 +182,28 @@ impl<'a> Cx<'a> {
             }
             _ => {}
         }
-        if known.is_known || (ty.is_tensor() && name.as_str().starts_with('_')) {
+        if self.has_method(ty, known.operator)? || (ty.is_tensor() && name.as_str().starts_with('_')) {
             return Ok(Sugar::Builtin(known.operator, Some(value)));
         }
+        Err(self.missing_member(span, ty, name))
+    }
+
+    /// Returns true if an overload of an operator can have a value of type `ty` as `self`.
+    fn has_method(&self, ty: Type, operator: Symbol) -> Res<bool> {
+        let candidates = self.session.candidates(operator)?;
+        Ok(candidates.schemas(self.session.registry()).any(|schema| {
+            let own = schema.args.iter().find(|arg| arg.name == "self");
+            own.is_some_and(|own| {
+                let mut bound = TypeBindings::default();
+                let env = self.session;
+                match_type_variables(own.ty, ty, &mut bound, env).is_ok()
+                    && bound.apply(own.ty).is_some_and(|formal| self.is_subtype(ty, formal))
+            })
+        }))
+    }
+
+    /// Describes the access of a member that values of type `ty` do not have.
+    pub(super) fn missing_member(&self, span: Span, ty: Type, name: Symbol) -> Box<flambeau_ir::Diagnostic> {
         let class = ty.annotation().to_string();
         let is_module = ClassEnv::is_module(self.session, ty);
         let message = match ty.as_class() {
@@ -200,7 +222,7 @@ impl<'a> Cx<'a> {
         } else if let Some(near) = self.nearest_member(ty, name.as_str()) {
             *error = error.help(format!("did you mean `{near}`?"));
         }
-        Err(error)
+        error
     }
 
     /// Returns the attribute or method with the name nearest to `name`; for values other than objects, the operator.
@@ -229,6 +251,34 @@ impl<'a> Cx<'a> {
         Ok(Sugar::Value(self.value(crate::ssa::operator(self.session.registry(), op), &[value], ty)))
     }
 
+    /// Emits the read of an attribute. The value gets the name of the attribute as its debug name.
+    fn read_attribute(&self, object: ValueId, name: Symbol, ty: Type) -> ValueId {
+        let attrs = vec![(attr_names::name(), Attr::str(name.as_str()))];
+        let read = self.value_with(Prim::GetAttr, &[object], attrs, ty);
+        let is_number = name.as_str().bytes().all(|b| b.is_ascii_digit());
+        self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { name });
+        read
+    }
+
+    /// Returns true if the class of an object has a method of this name.
+    pub(super) fn has_own_method(&self, object: ValueId, method: Symbol) -> bool {
+        let ty = self.ty(object);
+        self.session.with_unit(|u| u.class(ty).is_some_and(|class| class.methods.contains_key(&method)))
+    }
+
+    /// Returns the elements of a container of modules; `None` for other values.
+    pub(super) fn elements(&self, span: Span, value: ValueId) -> Option<Vec<Sugar>> {
+        let ty = self.ty(value);
+        let names = self.session.elements(ty)?;
+        let types = self.session.with_unit(|u| {
+            let class = u.class(ty)?;
+            names.iter().map(|&name| Some(class.attribute(name)?.ty)).collect::<Option<Vec<Type>>>()
+        })?;
+        self.at(span);
+        let read = |(&name, ty)| Sugar::Value(self.read_attribute(value, name, ty));
+        Some(names.iter().zip(types).map(read).collect())
+    }
+
     /// Compiles a member access of an object: an attribute, method, constant or property.
     async fn object_member(
         &self,
@@ -238,7 +288,6 @@ impl<'a> Cx<'a> {
         symbol: Symbol,
     ) -> Res<Option<Sugar>> {
         self.complete(ty)?;
-        let name = symbol.as_str();
         self.ensure_attributes(span, ty, symbol).await?;
         enum Found {
             Attribute(Type),
@@ -265,14 +314,7 @@ impl<'a> Cx<'a> {
         });
         self.at(span);
         Ok(match found {
-            Some(Found::Attribute(ty)) => {
-                let attrs = vec![(attr_names::name(), Attr::str(name))];
-                let read = self.value_with(Prim::GetAttr, &[value], attrs, ty);
-                // The value gets the name of the attribute as its debug name.
-                let is_number = name.bytes().all(|b| b.is_ascii_digit());
-                self.set_name(read, if is_number { Symbol::new(&format!("_{name}")) } else { symbol });
-                Some(Sugar::Value(read))
-            }
+            Some(Found::Attribute(ty)) => Some(Sugar::Value(self.read_attribute(value, symbol, ty))),
             Some(Found::Method) => Some(Sugar::Method(value, symbol)),
             Some(Found::Constant(constant)) => Some(Sugar::Constant(constant)),
             Some(Found::Getter(getter)) => {
@@ -375,6 +417,12 @@ impl<'a> Cx<'a> {
                 });
                 (value, found)
             }
+            None if self.is_in_constructor(target) => {
+                return self.fail(
+                    span,
+                    "First assignment cannot be in a control-flow block. Initialize the field at the top level first",
+                );
+            }
             None => return self.fail(span, format!("Tried to set nonexistent attribute: {name}. Did you forget to initialize it in __init__()?")),
         };
         let found = self.ty(value);
@@ -396,9 +444,11 @@ impl<'a> Cx<'a> {
 
     /// Returns true at the top level of `__init__`, where assignments to members of `self` define attributes.
     fn defines_attributes(&self, target: ValueId) -> bool {
-        let in_init = self.fun.name.as_str().ends_with(".__init__") && self.fun.env.borrow().depth() == 1;
-        let module = self.session.is_module(self.ty(target));
-        in_init && !module
+        self.is_in_constructor(target) && self.fun.env.borrow().depth() == 1
+    }
+
+    fn is_in_constructor(&self, target: ValueId) -> bool {
+        self.fun.name.as_str().ends_with(".__init__") && !self.session.is_module(self.ty(target))
     }
 }
 

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use super::builtins;
 use super::deep_compile;
 use super::fun::{Cx, Res};
+use super::index::SubscriptPart;
 use super::matching::CallArgs;
 use super::sugar::Sugar;
 use crate::span::Span;
@@ -58,6 +59,14 @@ impl<'a> Cx<'a> {
     /// Compiles a call of `callee`.
     pub(crate) async fn call(&self, span: Span, callee: Sugar, mut args: CallArgs) -> Res<Sugar> {
         match callee {
+            Sugar::Builtin(name, Some(tensor))
+                if name == "aten::__getitem__" && self.ty(tensor).is_tensor() =>
+            {
+                let [index] = args.positional.as_slice() else {
+                    return self.fail(span, "__getitem__ expected exactly 1 argument");
+                };
+                self.item(span, tensor, vec![SubscriptPart::Value(index.value)]).await.map(Sugar::Value)
+            }
             Sugar::Builtin(name, receiver) => {
                 args.receiver = receiver.map(|v| self.given(v));
                 self.builtin_call(span, name, &args).map(Sugar::Value)
@@ -67,6 +76,12 @@ impl<'a> Cx<'a> {
                     && first.ty.as_class().is_some()
                 {
                     let object = args.positional.remove(0).value;
+                    if method == "__len__"
+                        && let Some(names) = self.session.elements(self.ty(object))
+                        && !self.has_own_method(object, method)
+                    {
+                        return Ok(Sugar::Value(self.constant(names.len() as i64)));
+                    }
                     return self.call_method(span, object, method, args).await;
                 }
                 match &*base {
@@ -307,12 +322,8 @@ impl<'a> Cx<'a> {
         match compiled {
             Ok(function) => Ok(Rc::new((*function.schema).clone())),
             Err(mut problem) => {
-                let range = self.fun.file.range(span);
-                let (line, _) = range.source.line_column(span.start as usize);
-                problem.notes.push(format!(
-                    "'{name}' is being compiled since it was called from '{}' ({}:{line})",
-                    self.fun.name, range.source.name
-                ));
+                let why = format!("'{name}' is being compiled since it was called from '{}'", self.fun.name);
+                *problem = problem.also(self.fun.file.range(span), why);
                 Err(problem)
             }
         }
@@ -344,15 +355,7 @@ impl<'a> Cx<'a> {
                     name = Symbol::new(last_part(chosen));
                     self.function_schema(span, chosen).await?
                 }
-                (None, None) => {
-                    return self.fail(
-                        span,
-                        format!(
-                            "Tried to access nonexistent attribute or method '{name}' of type '{}'",
-                            ty.annotation()
-                        ),
-                    );
-                }
+                (None, None) => return Err(self.missing_member(span, ty, name)),
             }
         };
         let (operands, result) = self.match_function(span, &schema, &args)?;
@@ -467,7 +470,7 @@ impl<'a> Cx<'a> {
                 let (captured, task, result) = self.deeper(task).await?;
                 return Ok(self.task(span, kind, &captured, task, result));
             }
-            other => return self.foreign(span, &format!("forking a {} is", other.describe())),
+            other => return self.fail(span, format!("cannot call a {}", other.describe())),
         };
         let schema = self.function_schema(span, function).await?;
         let (operands, result) = self.match_function(span, &schema, &args)?;

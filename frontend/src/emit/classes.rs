@@ -4,7 +4,8 @@
 //! are added when `__init__` is compiled. `name: Final[T] = value` in the body is a constant of the class.
 //!
 //! The body of a module class can have the forms of archived code: the lists `__parameters__` and `__buffers__` of names,
-//! and `__annotations__["0"] = T` for an attribute whose name is not an identifier.
+//! and `__annotations__["0"] = T` for an attribute whose name is not an identifier. The list `__elements__` makes it a container: the
+//! names of the attributes that iteration visits.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -132,6 +133,11 @@ impl ClassDeclaration<'_> {
         Some((Symbol::new(target.name()), assign.annotation(), assign.value()))
     }
 
+    /// Returns the names that a class body assigns.
+    fn field_names<'b>(&'b self, class: view::ClassDef<'b>) -> impl Iterator<Item = Symbol> + 'b {
+        class.body().iter().filter_map(|&tree| Some(self.field(tree)?.0))
+    }
+
     /// Returns name and type of an `__annotations__["name"] = T` in a class body.
     fn annotations_entry(&self, tree: TreeId) -> Option<(Symbol, TreeId)> {
         let ast = &self.file.parsed.ast;
@@ -230,6 +236,9 @@ impl ClassDeclaration<'_> {
         // Methods can also refer to the class by its unqualified name.
         self.session.name_type(Symbol::new(class.name()), ty);
         let mut made = Class::new(ty, is_module);
+        if is_module && self.field_names(class).any(|name| name == "__elements__") {
+            self.session.set_elements(ty, self.names(class, "__elements__"));
+        }
         let listed = |list: &str| -> HashSet<Symbol, FxBuildHasher> {
             let names = if is_module { self.names(class, list) } else { Vec::new() };
             names.into_iter().collect()

@@ -299,7 +299,8 @@ impl<'a> Cx<'a> {
     pub(crate) async fn hasattr(&self, span: Span, object: TreeId, name: TreeId) -> Res<Condition> {
         let sugar = self.sugar(object, None).await?;
         if self.kind(name) != TreeKind::StringLiteral {
-            return self.fail(span, "hasattr's second argument must be a string literal");
+            let at = self.span(name);
+            return self.fail(at, "hasattr's second argument must be a string literal");
         }
         let found = self.has_member(span, sugar, self.ast().name(name))?;
         Ok(self.constant_condition(span, found))

@@ -187,7 +187,7 @@ impl<'a> Cx<'a> {
                 }
             }
             let mut types = [None, None];
-            let mut missing = None;
+            let (mut missing, mut is_deleted) = (None, false);
             for (i, (entry, exits)) in sides.iter().enumerate() {
                 if *exits {
                     continue;
@@ -199,13 +199,15 @@ impl<'a> Cx<'a> {
                     }
                     Some(Binding::Sugared(_)) => {}
                     Some(Binding::Unusable(why)) => missing = Some(why.clone()),
-                    Some(Binding::Deleted) | None => {
+                    Some(Binding::Deleted) => is_deleted = true,
+                    None => {
                         let which = if i == 0 { "true" } else { "false" };
                         missing = Some(format!("{name} is not defined in the {which} branch"));
                     }
                 }
             }
             let entry = match (missing, types) {
+                _ if is_deleted => Some(Binding::Deleted),
                 (Some(why), _) => Some(Binding::Unusable(why)),
                 (None, [Some(a), Some(b)]) => Some(self.joined(name, a, b)),
                 (None, [Some(ty), None]) if else_side.2 => {
@@ -298,14 +300,12 @@ impl<'a> Cx<'a> {
             }
             let found = self.ty(value);
             if !self.is_subtype(found, declared) {
-                return self.fail(
-                    span,
-                    format!(
-                        "Return value was annotated as having type {} but is actually of type {}",
-                        declared.annotation(),
-                        found.annotation()
-                    ),
+                let message = format!(
+                    "Return value was annotated as having type {} but is actually of type {}",
+                    declared.annotation(),
+                    found.annotation()
                 );
+                return Err(self.explained(self.error(span, message), found, declared));
             }
             declared
         } else {

@@ -291,14 +291,12 @@ impl<'a> Cx<'a> {
         let value = self.try_convert_literal(value, ty);
         let found = self.ty(value);
         if !self.is_subtype(found, ty) {
-            return self.fail(
-                span,
-                format!(
-                    "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
-                    ty.annotation(),
-                    found.annotation()
-                ),
+            let message = format!(
+                "Variable '{name}' is annotated with type {} but is being assigned to a value of type {}",
+                ty.annotation(),
+                found.annotation()
             );
+            return Err(self.explained(self.error(span, message), found, ty));
         }
         Ok(value)
     }

@@ -11,7 +11,7 @@ use crate::span::Span;
 use crate::tree::{SyntaxOp, TreeId, TreeKind};
 
 /// One element of a subscript.
-enum SubscriptPart {
+pub(super) enum SubscriptPart {
     Value(ValueId),
     Slice([Option<ValueId>; 3]),
     Dots,
@@ -82,7 +82,7 @@ impl<'a> Cx<'a> {
         Ok(parts)
     }
 
-    async fn item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
+    pub(super) async fn item(&self, span: Span, value: ValueId, parts: Vec<SubscriptPart>) -> Res<ValueId> {
         let ty = self.ty(value);
         if ty.is_tensor() {
             return self.tensor_item(span, value, parts);
@@ -101,6 +101,18 @@ impl<'a> Cx<'a> {
             (SubscriptPart::Value(index), TypeKind::Tuple(_)) => self.tuple_item(span, value, *index),
             (SubscriptPart::Slice(bounds), TypeKind::Tuple(_)) => self.tuple_slice(span, value, *bounds),
             (SubscriptPart::Value(index), TypeKind::Class(_)) => {
+                if !self.has_own_method(value, Symbol::new("__getitem__"))
+                    && let Some(i) = self.known(*index).and_then(|i| i.as_int())
+                    && let Some(elements) = self.elements(span, value)
+                {
+                    let at = usize::try_from(if i < 0 { i + elements.len() as i64 } else { i });
+                    return match at.ok().and_then(|at| elements.get(at)) {
+                        Some(element) => self.as_value(span, element.clone()),
+                        None => {
+                            self.fail(span, format!("Index {i} out of range of length {}", elements.len()))
+                        }
+                    };
+                }
                 self.operate(span, "aten::__getitem__", "__getitem__", &[value, *index]).await
             }
             (_, TypeKind::Int | TypeKind::Float | TypeKind::Bool | TypeKind::Complex | TypeKind::None) => {
@@ -366,7 +378,7 @@ impl<'a> Cx<'a> {
         }
         // A tuple would convert to a temporary list, and the assignment would be lost.
         if ty.as_tuple().is_some() || ty == Type::STR {
-            return self.fail(span, format!("'{}' does not support item assignment", ty.annotation()));
+            return self.fail(span, format!("'{}' does not support subscripted assignment", ty.annotation()));
         }
         match *parts {
             [SubscriptPart::Value(index)] => Ok(index),

@@ -51,8 +51,6 @@ pub(crate) struct ValueMember {
     pub(crate) property: Option<Symbol>,
     /// The operator `aten::<name>`, if the member is a method.
     pub(crate) operator: Symbol,
-    /// True if the registry has `operator`.
-    pub(crate) is_known: bool,
 }
 
 /// Results of past lookups.
@@ -99,7 +97,6 @@ impl CompileSession<'_> {
                 cast: if owner == BuiltinType::Tensor { names::tensor_cast(text) } else { None },
                 property: names::property(owner.name(), text).map(Symbol::new),
                 operator,
-                is_known: !self.registry().overloads(operator).is_empty(),
             }
         })
     }

@@ -299,6 +299,10 @@ impl<'a> Cx<'a> {
     fn walkable(&self, span: Span, sugar: Sugar) -> Res<Sugar> {
         match sugar {
             Sugar::Range(_) | Sugar::Zip(_) => Ok(sugar),
+            // The elements of a constant of a class are known, as those of a tuple are.
+            Sugar::Constant(IValue::List(list)) => {
+                Ok(Sugar::Tuple(list.to_vec().into_iter().map(Sugar::Constant).collect()))
+            }
             Sugar::Enum(ty) => {
                 self.complete(ty)?;
                 let members = self
@@ -324,7 +328,10 @@ impl<'a> Cx<'a> {
                         self.at(span);
                         Ok(Sugar::Tuple(self.unpack_tuple(value).into_iter().map(Sugar::Value).collect()))
                     }
-                    _ => self.fail(span, format!("'{}' object is not iterable", ty.annotation())),
+                    _ => match self.elements(span, value) {
+                        Some(elements) => Ok(Sugar::Tuple(elements.into())),
+                        None => self.fail(span, format!("'{}' object is not iterable", ty.annotation())),
+                    },
                 }
             }
         }
@@ -494,17 +501,22 @@ impl<'a> Cx<'a> {
             });
         };
         let sugar = self.iterable(input).await?;
-        if let Sugar::Value(value) = &sugar
+        self.list_of(span, &sugar, hint)
+    }
+
+    /// Returns the list of the elements of an iterable.
+    fn list_of(&self, span: Span, sugar: &Sugar, hint: Option<Type>) -> Res<ValueId> {
+        if let Sugar::Value(value) = sugar
             && self.ty(*value).list_elem().is_some()
         {
             return self.builtin(span, "aten::list", &[*value]);
         }
-        if let Sugar::Value(value) = &sugar
+        if let Sugar::Value(value) = sugar
             && self.ty(*value) == Type::STR
         {
             return self.builtin(span, "aten::list", &[*value]);
         }
-        if let Sugar::Tuple(items) = &sugar {
+        if let Sugar::Tuple(items) = sugar {
             let mut values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
             self.at(span);
             if values.is_empty() {
@@ -521,7 +533,7 @@ impl<'a> Cx<'a> {
         self.at(span);
         let list = self.value(Prim::ListConstruct, &[], Type::LIST_TENSOR);
         let outer = self.comprehension_scope(span);
-        let trips = self.length(span, &sugar)?;
+        let trips = self.length(span, sugar)?;
         self.at(span);
         let node = self.node(Prim::Loop, &[trips], &[]);
         let (body, header) = self.edit(|e| (e.add_block(node), e.add_block(node)));
@@ -529,7 +541,7 @@ impl<'a> Cx<'a> {
         self.edit(|e| e.add_block_output(header, always));
         let around = self.enter(body);
         let trip = self.edit(|e| e.add_block_input(body, Type::INT));
-        let item = self.element(span, &sugar, trip)?;
+        let item = self.element(span, sugar, trip)?;
         let item = self.as_value(span, item)?;
         let elem = self.ty(item).erase_shapes();
         self.set_type(list, Type::list(elem));
@@ -560,7 +572,10 @@ impl<'a> Cx<'a> {
                     self.dict_of(span, keys, values, dict_hint(hint))?
                 }
                 _ => {
-                    let value = self.eval(input, hint).await?;
+                    let value = match self.sugar(input, hint).await? {
+                        pairs @ Sugar::Zip(_) => self.list_of(span, &pairs, None)?,
+                        other => self.as_value(self.span(input), other)?,
+                    };
                     let name = Symbol::new("aten::dict");
                     let args = CallArgs { positional: vec![self.given(value)], ..CallArgs::default() };
                     self.call_builtin(span, name, &args)?

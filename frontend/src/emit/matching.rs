@@ -3,9 +3,10 @@
 //! [`flambeau_ir::schema::match_call`] matches on types alone; this file turns its result into nodes.
 
 use flambeau_ir::schema::{
-    ArgInfo, CallError, CandidateFailure, FunctionSchema, MatchedSchema, SchemaCall, match_call, match_one,
+    ArgInfo, CallError, CandidateFailure, FunctionSchema, MatchedSchema, SchemaCall, SchemaMismatch,
+    match_call, match_one,
 };
-use flambeau_ir::types::is_subtype;
+use flambeau_ir::types::{is_subtype, is_subtype_why};
 use flambeau_ir::{CallValues, IValue, Op, Operands, Prim, Symbol, Type, ValueId, device_of, nearest};
 
 use super::fun::{Cx, Res};
@@ -123,6 +124,21 @@ impl Cx<'_> {
         is_subtype(a, b, self.session)
     }
 
+    /// Adds to a problem the reason why type `a` is not a subtype of `b`, such as a method of an interface that a class does not
+    /// have.
+    pub(crate) fn explained(
+        &self,
+        mut problem: Box<flambeau_ir::Diagnostic>,
+        a: Type,
+        b: Type,
+    ) -> Box<flambeau_ir::Diagnostic> {
+        let (_, why) = is_subtype_why(a, b, self.session);
+        if !why.is_empty() {
+            problem.notes.push(why.trim_end().to_owned());
+        }
+        problem
+    }
+
     /// Calls the overload of operator `name` that matches the arguments.
     pub(crate) fn builtin(&self, span: Span, name: &str, args: &[ValueId]) -> Res<ValueId> {
         let args =
@@ -220,6 +236,9 @@ impl Cx<'_> {
         };
         if let [only] = ranked.as_slice() {
             let mut problem = self.error(span, describe(only));
+            if let SchemaMismatch::Type { wanted, found, .. } = only.mismatch {
+                problem = self.explained(problem, found, wanted);
+            }
             problem.notes.push(format!("the candidate is {}", only.text));
             return problem;
         }

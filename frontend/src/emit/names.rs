@@ -46,7 +46,7 @@ const OPERATORS: [(&str, &str); 14] = [
     ("device", "aten::device"),
 ];
 
-const SPECIAL: [(&str, Special); 19] = [
+const SPECIAL: [(&str, Special); 28] = [
     ("awaitable", Special::Awaitable),
     ("torch.jit.awaitable", Special::Awaitable),
     ("tuple", Special::Tuple),
@@ -66,6 +66,15 @@ const SPECIAL: [(&str, Special); 19] = [
     ("torch.jit.annotate", Special::Annotate),
     ("torch.jit.isinstance", Special::IsInstance),
     ("torch.jit.fork", Special::Fork),
+    ("torch.ByteTensor", Special::TypedTensor(0)),
+    ("torch.CharTensor", Special::TypedTensor(1)),
+    ("torch.ShortTensor", Special::TypedTensor(2)),
+    ("torch.IntTensor", Special::TypedTensor(3)),
+    ("torch.LongTensor", Special::TypedTensor(4)),
+    ("torch.HalfTensor", Special::TypedTensor(5)),
+    ("torch.FloatTensor", Special::TypedTensor(6)),
+    ("torch.DoubleTensor", Special::TypedTensor(7)),
+    ("torch.BoolTensor", Special::TypedTensor(11)),
 ];
 
 /// Namespaces and the prefix of their members' operators. With an empty prefix, a namespace has only the members listed
@@ -96,7 +105,9 @@ const NAMESPACES: [(&str, &str); 22] = [
 ];
 
 /// Names of functions whose operators do not follow the prefix rule.
-const RENAMED: [(&str, &str); 15] = [
+const RENAMED: [(&str, &str); 17] = [
+    ("cmath.phase", "aten::angle"),
+    ("cmath.rect", "aten::polar"),
     ("torch.jit._awaitable_wait", "prim::awaitable_wait"),
     ("torch.jit._awaitable_nowait", "prim::awaitable_nowait"),
     ("math.remainder", "aten::mathremainder"),
@@ -287,7 +298,8 @@ pub(crate) fn constant(name: &str) -> Option<IValue> {
     {
         return Some(IValue::Int(number));
     }
-    let short = name.strip_prefix("math.").or_else(|| name.strip_prefix("torch.")).unwrap_or(name);
+    let modules = ["math.", "cmath.", "torch."];
+    let short = modules.iter().find_map(|module| name.strip_prefix(module)).unwrap_or(name);
     Some(match short {
         "pi" if short != name => IValue::Float(std::f64::consts::PI),
         "e" if short != name => IValue::Float(std::f64::consts::E),

@@ -91,6 +91,10 @@ impl Candidates {
         Ok(Candidates { targets, canonical, complete })
     }
 
+    pub(crate) fn schemas<'c>(&'c self, registry: &'c Registry) -> impl Iterator<Item = &'c FunctionSchema> {
+        self.targets.iter().map(|target| target.schema(registry))
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }

@@ -48,6 +48,18 @@ pub trait Resolver {
         None
     }
 
+    /// Returns the qualified name of the type of a class at the top level of a source.
+    fn type_name(&self, class: &str) -> Symbol {
+        Symbol::new(&format!("__torch__.{class}"))
+    }
+
+    /// Returns true for a function that is compiled only if another one calls it, by its qualified name. One that is not called
+    /// is not part of the unit.
+    fn is_optional(&self, function: Symbol) -> bool {
+        let _ = function;
+        false
+    }
+
     /// Resolves a (dotted) type name of an annotation that is neither declared in the session nor builtin.
     fn ty(&self, name: &str) -> Option<Type> {
         let _ = name;
@@ -133,6 +145,8 @@ pub struct CompileSession<'s> {
     /// The problems found so far, without duplicates.
     problems: RefCell<Vec<Diagnostic>>,
     types: RefCell<HashMap<Symbol, Type, FxBuildHasher>>,
+    /// Names of the attributes that iteration over a module of a class visits, for containers of modules.
+    elements: RefCell<HashMap<Type, Rc<[Symbol]>, FxBuildHasher>>,
 }
 
 impl<'s> CompileSession<'s> {
@@ -150,6 +164,7 @@ impl<'s> CompileSession<'s> {
             stages: None,
             problems: RefCell::default(),
             types: RefCell::default(),
+            elements: RefCell::default(),
         }
     }
 
@@ -188,6 +203,15 @@ impl<'s> CompileSession<'s> {
 
     pub(crate) fn named_type(&self, name: Symbol) -> Option<Type> {
         self.types.borrow().get(&name).copied()
+    }
+
+    pub(super) fn set_elements(&self, container: Type, names: Vec<Symbol>) {
+        self.elements.borrow_mut().insert(container, names.into());
+    }
+
+    /// Returns the names of the attributes that iteration over a module of class `ty` visits; `None` if it is not a container.
+    pub(super) fn elements(&self, ty: Type) -> Option<Rc<[Symbol]>> {
+        self.elements.borrow().get(&ty).cloned()
     }
 
     /// Returns the names set with [`CompileSession::name_type`], sorted.
@@ -263,7 +287,7 @@ impl<'s> CompileSession<'s> {
                     names.push(name);
                 }
                 TreeKind::ClassDef => {
-                    let qualified = Symbol::new(&format!("__torch__.{}", ast.name(tree)));
+                    let qualified = self.resolver.type_name(ast.name(tree));
                     match self.declare_class(qualified, file, tree) {
                         Ok(ty) => self.name_type(Symbol::new(ast.name(tree)), ty),
                         Err(problem) => problems.push(*problem),
@@ -296,16 +320,31 @@ impl<'s> CompileSession<'s> {
             let next = self.declared.borrow().get_index(i).map(|(name, d)| (*name, d.state));
             let Some((name, state)) = next else { break };
             if state == State::Waiting
+                && !self.resolver.is_optional(name)
                 && let Err(problem) = self.compile(name)
             {
                 self.report(name, [*problem]);
             }
         }
+        self.remove_unused();
         let problems = self.problems.take();
         if cfg!(debug_assertions) && problems.is_empty() {
             self.verify()?;
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    /// Removes optional methods that were not called from their classes.
+    fn remove_unused(&self) {
+        let declared = self.declared.borrow();
+        let unused = declared.iter().filter(|(_, d)| d.state == State::Waiting);
+        let mut unit = self.unit.borrow_mut();
+        for (function, class) in unused.filter_map(|(name, d)| Some((*name, d.self_type?))) {
+            if let Some(class) = unit.class_mut(class) {
+                class.methods.retain(|_, method| *method != function);
+                class.properties.retain(|property| class.methods.contains_key(&property.getter));
+            }
+        }
     }
 
     /// Verifies the graphs of all compiled functions. Runs only with debug assertions: an invalid graph is a defect of
@@ -334,7 +373,7 @@ impl<'s> CompileSession<'s> {
                 |d: &Diagnostic| d.primary.as_ref().map(|l| (l.at.source.name.clone(), l.at.range.clone()));
             let same = |d: &Diagnostic| d.message == problem.message && place(d) == place(&problem);
             match reported.iter().position(same) {
-                Some(i) if reported[i].notes.len() < problem.notes.len() => reported[i] = problem,
+                Some(i) if reported[i].secondary.len() < problem.secondary.len() => reported[i] = problem,
                 None if reported.len() < self.limits.max_problems() => reported.push(problem),
                 _ => {}
             }

@@ -3,9 +3,10 @@
 //! [`Cx::form_inputs`] checks the number of positional arguments, and that a form without keyword arguments gets none, before
 //! any argument is compiled. Forms with keyword arguments check those when they compile them.
 
-use flambeau_ir::{IValue, Prim, Type, ValueId};
+use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 
 use super::fun::{Cx, Res};
+use super::matching::CallArgs;
 use super::sugar::{Special, Sugar};
 use crate::span::Span;
 use crate::tree::{TreeId, TreeKind};
@@ -41,6 +42,7 @@ impl Special {
             Special::Fork => Form { keywords: true, ..form("fork", 1, usize::MAX) },
             Special::Awaitable => Form { keywords: true, ..form("awaitable", 1, usize::MAX) },
             Special::ToList => form("tolist", 0, 0),
+            Special::TypedTensor(_) => form("the constructor of a tensor of one dtype", 1, usize::MAX),
         }
     }
 }
@@ -123,6 +125,10 @@ impl<'a> Cx<'a> {
             }
             Special::Fork => self.fork(tree, &inputs, Prim::Fork).await.map(Sugar::Value),
             Special::Awaitable => self.fork(tree, &inputs, Prim::Awaitable).await.map(Sugar::Value),
+            Special::TypedTensor(dtype) => {
+                let values = self.values(&inputs).await?;
+                self.typed_tensor(span, &values, dtype).map(Sugar::Value)
+            }
             Special::ToList => {
                 let Some(ty) = hint else {
                     return self.fail(span, "Expected type hint for result of tolist()");
@@ -163,7 +169,8 @@ impl<'a> Cx<'a> {
             _ => return self.fail(span, "getattr takes 2 or 3 arguments"),
         };
         if self.kind(name) != TreeKind::StringLiteral {
-            return self.fail(span, "getattr's second argument must be a string literal");
+            let at = self.span(name);
+            return self.fail(at, "getattr's second argument must be a string literal");
         }
         let sugar = self.sugar(object, None).await?;
         let name = self.symbol(name);
@@ -173,6 +180,26 @@ impl<'a> Cx<'a> {
             }
             _ => self.member(span, sugar, name).await,
         }
+    }
+
+    /// Makes a tensor of data, which is one argument, or an uninitialized one of sizes.
+    fn typed_tensor(&self, span: Span, values: &[ValueId], dtype: i64) -> Res<ValueId> {
+        let is_size = |value: &ValueId| self.ty(*value) == Type::INT;
+        self.at(span);
+        let (name, first) = match values {
+            [data] if !is_size(data) => ("aten::tensor", *data),
+            sizes if sizes.iter().all(is_size) => {
+                ("aten::empty", self.value(Prim::ListConstruct, sizes, Type::list(Type::INT)))
+            }
+            _ => return self.fail(span, "the constructor of a tensor of one dtype takes data or sizes"),
+        };
+        let dtype = self.constant(dtype);
+        let args = CallArgs {
+            positional: vec![self.given(first)],
+            keywords: vec![(Symbol::new("dtype"), self.given(dtype))],
+            ..CallArgs::default()
+        };
+        self.call_builtin(span, Symbol::new(name), &args)
     }
 
     fn to_list(&self, span: Span, value: ValueId, ty: Type) -> Res<ValueId> {

@@ -86,6 +86,8 @@ pub enum Special {
     Fork,
     Awaitable,
     ToList,
+    /// A class of tensors of one dtype, such as `torch.LongTensor`.
+    TypedTensor(i64),
 }
 
 /// `range(start, stop, step)`.

@@ -185,9 +185,9 @@ fn functions_may_be_called_before_their_definition() {
     assert!(text.contains("prim::CallFunction("), "{text}");
     let error = compile("def f(x):\n  return g(x)\ndef g(x):\n  return x + undefined\n").unwrap_err();
     assert!(
-        error[0].notes[0].contains("'g' is being compiled since it was called from 'f'"),
+        error[0].secondary[0].text.contains("'g' is being compiled since it was called from 'f'"),
         "{:?}",
-        error[0].notes
+        error[0].secondary
     );
 }
 

@@ -71,6 +71,12 @@ fn simple(name: &str) -> Option<Type> {
 /// Module prefixes that are optional in type names.
 const PREFIXES: [&str; 6] = ["torch.jit.", "torch.futures.", "torch.nn.", "torch.", "typing.", "builtins."];
 
+/// Returns the `N` of `torch.nn.common_types._size_N_t`, which is `BroadcastingListN[int]`.
+fn size_of_alias(name: &str) -> Option<u32> {
+    let digit = name.rsplit('.').next()?.strip_prefix("_size_")?.strip_suffix("_t")?;
+    digit.parse().ok().filter(|_| digit.len() == 1)
+}
+
 impl TypeReader<'_> {
     fn ast(&self) -> &Ast {
         &self.file.parsed.ast
@@ -120,7 +126,10 @@ impl TypeReader<'_> {
             TreeKind::None => Ok(Type::NONE),
             TreeKind::Var | TreeKind::Select => {
                 let Some(name) = self.dotted(tree) else { return self.error(tree, "this is not a type") };
-                self.named(tree, &name)
+                match size_of_alias(&name) {
+                    Some(_) => Ok(Type::list(Type::INT)),
+                    None => self.named(tree, &name),
+                }
             }
             TreeKind::StringLiteral => self.quoted(tree),
             TreeKind::Subscript => self.generic(tree, depth),
@@ -267,7 +276,7 @@ impl TypeReader<'_> {
         }
     }
 
-    /// Returns the `N` of `BroadcastingListN[T]`.
+    /// Returns the `N` of `BroadcastingListN[T]` or of an alias of such a type.
     fn broadcast(&self, tree: TreeId) -> Option<u32> {
         let ast = self.ast();
         let mut tree = tree;
@@ -275,7 +284,7 @@ impl TypeReader<'_> {
             tree = *ast.children(ast.child(tree, 1)).first()?;
         }
         if ast.kind(tree) != TreeKind::Subscript {
-            return None;
+            return size_of_alias(&self.dotted(tree)?);
         }
         let name = self.dotted(ast.child(tree, 0))?;
         name.rsplit('.').next()?.strip_prefix("BroadcastingList")?.parse().ok()

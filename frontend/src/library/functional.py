@@ -337,12 +337,13 @@ def _root(pooled: Tensor, size: int, norm_type: float) -> Tensor:
 #   1; int; kernel_size
 #   2; BroadcastingList2[int]; kernel_size[0] * kernel_size[1]
 #   3; BroadcastingList3[int]; kernel_size[0] * kernel_size[1] * kernel_size[2]
-def lp_pool$Nd(input: Tensor, norm_type: float, kernel_size: $kernel, stride: Optional[BroadcastingList$N[int]] = None, ceil_mode: bool = False) -> Tensor:
+def lp_pool$Nd(input: Tensor, norm_type: Union[int, float], kernel_size: $kernel, stride: Optional[BroadcastingList$N[int]] = None, ceil_mode: bool = False) -> Tensor:
     step: List[int] = []
     if stride is not None:
         step = stride
-    pooled = torch.avg_pool$Nd(input.pow(norm_type), kernel_size, step, 0, ceil_mode)
-    return torch.nn.functional._root(pooled, $area, norm_type)
+    exponent = float(norm_type)
+    pooled = torch.avg_pool$Nd(input.pow(exponent), kernel_size, step, 0, ceil_mode)
+    return torch.nn.functional._root(pooled, $area, exponent)
 
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Union[Tensor, float], full: bool = False, eps: float = 1e-06, reduction: str = "mean") -> Tensor:
     if isinstance(var, float):

@@ -1,9 +1,9 @@
 # test frontend
 # Tuples and strings cannot be changed; a write to a list converted from them would be lost.
 def f(t: Tuple[int, int]) -> int:
-    t[0] = 1  # error: does not support item assignment
+    t[0] = 1  # error: does not support subscripted assignment
     return t[0]
 
 def g(s: str) -> str:
-    s[0] = "a"  # error: does not support item assignment
+    s[0] = "a"  # error: does not support subscripted assignment
     return s
