@@ -69,7 +69,7 @@ fn bailouts(entry: &Entry, options: PrintOptions) -> Result<String> {
     let mut text = String::new();
     for plan in entry.plans() {
         let graph = plan.graph();
-        for (position, state) in plan.code().bailouts().into_iter().enumerate() {
+        for (position, state) in plan.code().bailouts().enumerate() {
             let guarded = guard_text(graph, position, &state);
             text += &format!("# {guarded}; failures: {}\n", state.failures);
             if let Some(body) = graph.attr(state.node, names::subgraph()).and_then(|a| a.as_graph()) {

@@ -147,7 +147,7 @@ pub(crate) fn plans_text(entry: &Entry) -> String {
         let inputs: Vec<String> =
             graph.inputs().map(|v| format!("%{} : {}", graph.name(v), graph.ty(v))).collect();
         let _ = writeln!(text, "plan {}: ({})", plan.number(), inputs.join(", "));
-        for (position, state) in plan.code().bailouts().into_iter().enumerate() {
+        for (position, state) in plan.code().bailouts().enumerate() {
             let guarded = guard_text(graph, position, &state);
             let _ = writeln!(text, "  {guarded}; failures: {}", state.failures);
         }

@@ -336,10 +336,13 @@ impl Engine {
             if let Some(result) = plans.call(self, graph, &args, host)? {
                 return Ok(result);
             }
-            self.run_recorded(graph, cache, host, |bound| {
+            let kind = plans.unknown_kind(self, &args);
+            let result = self.run_recorded(graph, cache, host, |bound| {
                 args.into_iter().for_each(|arg| bound.push(arg));
                 Ok(())
-            })
+            })?;
+            plans.note_recorded(kind);
+            Ok(result)
         })
     }
 

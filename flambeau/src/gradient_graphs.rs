@@ -25,11 +25,15 @@ use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Ty
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::{DType, Tensor};
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Plans of an entry; more kinds of calls run on the tape.
 const MAX_PLANS: usize = 16;
+
+/// Limit of the kinds of recorded calls that are remembered.
+const MAX_RECORDED_KINDS: usize = 2 * MAX_PLANS;
 
 /// The beginning of the reason why the derivative of a derivative was recorded operator by operator.
 pub(crate) const SECOND_ORDER: &str = "second derivative: ";
@@ -43,6 +47,9 @@ pub(crate) struct GraphPlans {
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, PlanResult)>>,
+    /// The arguments of calls that were recorded on the tape, oldest first, at most [`MAX_RECORDED_KINDS`]. A plan is made for
+    /// arguments that are known: operators have checked their dtypes and sizes, which the parts of composite operators need not do.
+    recorded: Mutex<VecDeque<CompleteArgumentSpec>>,
     /// Whether a plan may assume the values of integer arguments if no plan for all values exists: the trip counts of loops then
     /// become constants, and the loops are unrolled.
     may_assume_numbers: bool,
@@ -247,9 +254,29 @@ impl GraphPlans {
             self.is_beyond_limit.store(true, Ordering::Relaxed);
             return Ok(None);
         }
+        let is_checked = self.may_assume_numbers || engine.session().differentiated_after() == 0;
+        if !is_checked && !lock(&self.recorded).contains(&key.spec) {
+            return Ok(None);
+        }
         let plan = GradientPlan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
         plans.push((key, plan.clone()));
         Ok(plan.ok())
+    }
+
+    /// Returns the kind of a call that will be recorded on the tape, if no such call has been recorded.
+    pub(crate) fn unknown_kind(&self, engine: &Engine, args: &[IValue]) -> Option<CompleteArgumentSpec> {
+        let has_plans = engine.session().differentiated_after() != u32::MAX;
+        has_plans.then(|| spec_of(args)).filter(|spec| !lock(&self.recorded).contains(spec))
+    }
+
+    /// Notes that a call of a kind was recorded on the tape without an error.
+    pub(crate) fn note_recorded(&self, kind: Option<CompleteArgumentSpec>) {
+        let Some(spec) = kind else { return };
+        let mut recorded = lock(&self.recorded);
+        if recorded.len() >= MAX_RECORDED_KINDS {
+            recorded.pop_front();
+        }
+        recorded.push_back(spec);
     }
 }
 
@@ -265,24 +292,28 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Prepared {
     /// Returns the assumptions of a plan for these arguments; `None` if their metadata are not complete.
     fn key(&self, engine: &Engine, args: &[IValue]) -> Option<Key> {
-        // The elements of lists and dictionaries are described like those of tuples.
-        let has_containers = args.iter().any(|arg| matches!(arg, IValue::List(_) | IValue::Dict(_)));
-        let described: Cow<'_, [IValue]> = match has_containers {
-            true => args.iter().map(described).collect(),
-            false => args.into(),
-        };
         let keys = |arg: &IValue| match arg {
             IValue::Dict(dict) => dict.read().iter().map(|(key, _)| format!("{key:?}")).collect(),
             _ => Vec::new(),
         };
         let key = Key {
-            spec: CompleteArgumentSpec::of(&described, true),
+            spec: spec_of(args),
             entries: args.iter().flat_map(keys).collect(),
             attributes: self.requires_grad(engine, args)?,
             numbers: Vec::new(),
         };
         (!key.spec.is_truncated()).then_some(key)
     }
+}
+
+/// Returns the metadata of arguments. The elements of lists and dictionaries are described like those of tuples.
+fn spec_of(args: &[IValue]) -> CompleteArgumentSpec {
+    let has_containers = args.iter().any(|arg| matches!(arg, IValue::List(_) | IValue::Dict(_)));
+    let described: Cow<'_, [IValue]> = match has_containers {
+        true => args.iter().map(described).collect(),
+        false => args.into(),
+    };
+    CompleteArgumentSpec::of(&described, true)
 }
 
 /// Returns a list or dictionary of tensors as a tuple of these.

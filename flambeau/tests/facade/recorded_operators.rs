@@ -76,6 +76,12 @@ def cell(x, w, b):
 def chosen(x, i: int):
     return [torch.zeros_like(x), x * 2][i] + 1
 
+def root_mean_square(x):
+    return torch.rms_norm(x.half(), [2])
+
+def quantile(x):
+    return torch.quantile(x, 0.5)
+
 def truncated(x):
     mantissa, exponent = torch.frexp(x)
     return torch.special.xlogy(mantissa.type_as(exponent), x)
@@ -217,6 +223,35 @@ fn gradients_end_at_tensors_of_integers() {
         let seed = Tensor::from_slice(&[4.0, 8.0], &[2]).unwrap();
         let gradient = session.gradients(&[(result, seed)], &[x], &mut host).unwrap().remove(0).unwrap();
         assert_eq!(values(&gradient), [0.0, 0.0], "graphs after {calls} calls");
+    }
+}
+
+/// Normalization in single precision has results of the dtype of its operand.
+#[test]
+fn normalized_halves_are_halves() {
+    for calls in [u32::MAX, 0] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry =
+            session.compile_source(OPERATORS, "operators.py").unwrap().entry("root_mean_square").unwrap();
+        let result = tensor(&entry.call(&[IValue::Tensor(leaf(&[2.6, 9.5]))], &[]).unwrap());
+        assert_eq!(result.dtype(), DType::F16, "graphs after {calls} calls");
+    }
+}
+
+/// A composite operator checks dtypes that the operators it consists of need not check: the first call of a kind is recorded.
+#[test]
+fn composite_operators_check_each_kind_of_arguments() {
+    let session = Session::standard().unwrap();
+    let entry = session.compile_source(OPERATORS, "operators.py").unwrap().entry("quantile").unwrap();
+    for _ in 0..3 {
+        entry.call(&[IValue::Tensor(leaf(&[2.6, 9.5]))], &[]).unwrap();
+    }
+    assert_eq!(entry.gradient_graphs().len(), 1);
+    for _ in 0..2 {
+        let half = Tensor::from_slice(&[2.5_f32, 9.5], &[2]).unwrap().to_dtype(DType::F16).unwrap();
+        half.set_requires_grad(true);
+        let error = entry.call(&[IValue::Tensor(half)], &[]).unwrap_err();
+        assert!(error.message.contains("must be either float or double"), "{}", error.message);
     }
 }
 

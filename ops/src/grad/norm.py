@@ -72,7 +72,7 @@ def rms_norm_body(input: Tensor, n: int, weight: Optional[Tensor], eps: Optional
     if eps is not None:
         least = eps
     x = in_f32(input)
-    out = x * (x.square().mean(dims, True) + least).rsqrt()
+    out = (x * (x.square().mean(dims, True) + least).rsqrt()).to(input.dtype)
     return out if weight is None else out * weight
 
 def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:

@@ -7,7 +7,7 @@ def matmul_left(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
         return grad.unsqueeze(-1) * other.conj()
     if self.dim() == 1:
         back = torch.matmul(grad.unsqueeze(-2), other.transpose(-1, -2).conj()).squeeze(-2)
-        return back.reshape([-1, self.size(0)]).sum([0])
+        return back.sum_to_size([self.size(0)])
     return torch.matmul(grad, other.transpose(-1, -2).conj())
 
 def matmul_right(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
@@ -17,7 +17,7 @@ def matmul_right(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
         return self.conj().unsqueeze(-1) * grad.unsqueeze(-2)
     if other.dim() == 1:
         back = torch.matmul(self.transpose(-1, -2).conj(), grad.unsqueeze(-1)).squeeze(-1)
-        return back.reshape([-1, other.size(0)]).sum([0])
+        return back.sum_to_size([other.size(0)])
     return torch.matmul(self.transpose(-1, -2).conj(), grad)
 
 def linear_weight(grad: Tensor, input: Tensor, weight: Tensor) -> Tensor:

@@ -163,10 +163,15 @@ def renorm_gradient(grad: Tensor, self: Tensor, p: float, dim: int, maxnorm: flo
 
 def logcumsumexp_gradient(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
     # Reversed cumulative sums of exponentials, in logarithms, separately for both signs.
+    if self.numel() == 0:
+        return torch.zeros_like(self)
+    if grad.dtype == torch.float16:
+        raise NotImplementedError("\"logcumsumexp_backward\" not implemented for 'Half'")
     if grad.is_complex():
         logs = grad.conj().log() - result
         return (logs.flip([dim]).logcumsumexp(dim).flip([dim]) + self).exp().conj()
-    least = -1.7976931348623157e308 if grad.dtype == torch.float64 else -3.4028234663852886e38
+    # The least number of the dtype; that of bfloat16 also for f32.
+    least = -1.7976931348623157e308 if grad.dtype == torch.float64 else -3.3895313892515355e38
     logs = grad.abs().log()
     above = (logs.masked_fill((grad > 0).logical_not(), least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
     below = (logs.masked_fill((grad < 0).logical_not(), least) - result).flip([dim]).logcumsumexp(dim).flip([dim])
