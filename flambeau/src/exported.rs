@@ -52,6 +52,8 @@ pub(crate) enum Input {
 pub(crate) enum Output {
     /// A leaf of the result.
     Result,
+    /// A leaf of the result: the tensor of which the output at this position is the new content.
+    Mutated(usize),
     /// The new content of a parameter or buffer.
     State(String, Tensor),
     /// The new content of a leaf of the arguments.
@@ -250,6 +252,11 @@ impl ExportedProgram {
         for (output, value) in parts.outputs.iter().zip(outputs) {
             match output {
                 Output::Result => results.push(value),
+                Output::Mutated(at) => results.push(match &parts.outputs[*at] {
+                    Output::State(_, tensor) => IValue::Tensor(tensor.clone()),
+                    Output::Leaf(leaf) => leaves[*leaf].clone(),
+                    _ => return Err(internal("an output is not the content of a tensor")),
+                }),
                 Output::State(name, tensor) => write_back(tensor, &value, name)?,
                 Output::Leaf(leaf) => match &leaves[*leaf] {
                     IValue::Tensor(tensor) => write_back(tensor, &value, "an argument")?,
@@ -299,6 +306,7 @@ fn input(model: &ProgramModel, source: InputSource) -> Result<Input, ExportError
 fn output(model: &ProgramModel, target: OutputTarget) -> Result<Output, ExportError> {
     Ok(match target {
         OutputTarget::User => Output::Result,
+        OutputTarget::Mutated(at) => Output::Mutated(at),
         OutputTarget::Input(leaf) => Output::Leaf(leaf),
         OutputTarget::ParameterGradient(_) | OutputTarget::InputGradient(_) => Output::Gradient,
         OutputTarget::State(name) => {

@@ -166,20 +166,22 @@ impl ExportedProgram {
         let outputs: Vec<ValueId> = (0..outputs.len()).map(|i| graph.operand(graph.ret(root), i)).collect();
         let mut edit = graph.edit();
         edit.at(At::end(root));
-        let mut results = Vec::new();
-        for (output, &value) in parts.outputs.iter().zip(&outputs) {
-            let target = match output {
-                Output::Result => {
-                    results.push(value);
-                    continue;
-                }
-                Output::Gradient => continue,
+        let mut mutated = vec![None; outputs.len()];
+        for ((output, &value), target) in parts.outputs.iter().zip(&outputs).zip(&mut mutated) {
+            let tensor = match output {
+                Output::Result | Output::Mutated(_) | Output::Gradient => continue,
                 Output::State(name, _) => state.read(&mut edit, name)?,
                 Output::Leaf(leaf) => leaves[*leaf],
             };
-            edit.call("aten::copy_", &[target.into(), value.into()]).map_err(inserted)?;
+            edit.call("aten::copy_", &[tensor.into(), value.into()]).map_err(inserted)?;
+            *target = Some(tensor);
         }
-        let result = pack(&mut edit, parts.spec.output(), &mut results.into_iter())?;
+        let results = parts.outputs.iter().zip(&outputs).filter_map(|(output, &value)| match output {
+            Output::Result => Some(value),
+            Output::Mutated(at) => mutated[*at],
+            Output::State(..) | Output::Leaf(_) | Output::Gradient => None,
+        });
+        let result = pack(&mut edit, parts.spec.output(), &mut results.collect::<Vec<_>>().into_iter())?;
         let reads = state.reads;
         edit.retain_block_outputs(root, |i| i >= outputs.len());
         edit.retain_block_inputs(root, |i| i == 0 || i > old.len());

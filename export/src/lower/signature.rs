@@ -31,6 +31,8 @@ pub enum InputSource {
 pub enum OutputTarget {
     /// A leaf of the result.
     User,
+    /// A leaf of the result that is the tensor of which the output at this position is the new content.
+    Mutated(usize),
     /// The new content of a parameter or buffer.
     State(String),
     /// The new content of a leaf of the arguments.
@@ -131,10 +133,22 @@ impl<'m> Lowering<'m> {
             let counts = (outputs.len(), specs.len());
             return Err(argument(format!("the graph has {} outputs, its signature {}", counts.0, counts.1)));
         }
+        let mutation_of = |name: &str| {
+            specs.iter().position(|spec| match spec {
+                OutputSpec::BufferMutation { arg, .. }
+                | OutputSpec::ParameterMutation { arg, .. }
+                | OutputSpec::UserInputMutation { arg, .. } => arg == name,
+                _ => false,
+            })
+        };
         let mut targets = Vec::new();
         for (output, spec) in outputs.iter().zip(specs) {
             targets.push(match spec {
-                OutputSpec::UserOutput { .. } | OutputSpec::LossOutput { .. } => OutputTarget::User,
+                // A program that returns what it mutated returns the tensor itself.
+                OutputSpec::UserOutput { arg } => {
+                    arg.name().and_then(mutation_of).map_or(OutputTarget::User, OutputTarget::Mutated)
+                }
+                OutputSpec::LossOutput { .. } => OutputTarget::User,
                 OutputSpec::BufferMutation { target, .. } | OutputSpec::ParameterMutation { target, .. } => {
                     OutputTarget::State(target.clone())
                 }

@@ -242,3 +242,29 @@ fn composed_operators_become_their_parts() {
         }
     }
 }
+
+/// As in PyTorch: the result is the argument itself, not a tensor with its new content.
+#[test]
+fn what_a_program_mutates_and_returns_is_one_tensor() {
+    let session = session();
+    let source = "def f(x: Tensor, c: Tensor):\n    c.add_(x)\n    return c, x + c\n";
+    let one = || tensor(&[1.0, 1.0], &[2]);
+    let program = export(&session, source, &[one(), one()], &[]);
+    let core = DecompositionTable::core_aten(&session).unwrap();
+    let decomposed = program.run_decompositions(&core).unwrap();
+    let is_mutation = |spec: &OutputSpec| matches!(spec, OutputSpec::UserInputMutation { .. });
+    assert!(decomposed.model().module.signature.outputs.iter().any(is_mutation));
+    let module = decomposed.to_module().unwrap().entry("forward").unwrap();
+    for through_module in [false, true] {
+        let c = one();
+        let args = [one(), c.clone()];
+        let result = match through_module {
+            false => decomposed.call(&args, &[]).unwrap(),
+            true => module.call(&args, &[]).unwrap(),
+        };
+        let items = result.as_tuple().unwrap().items();
+        assert_eq!((floats(&items[0]), floats(&items[1])), (vec![2.0; 2], vec![3.0; 2]));
+        c.as_tensor().unwrap().copy_(tensor(&[7.0, 7.0], &[2]).as_tensor().unwrap()).unwrap();
+        assert_eq!(floats(&items[0]), [7.0, 7.0], "through a module: {through_module}");
+    }
+}
