@@ -25,12 +25,19 @@ use flambeau_ir::{At, CompilationUnit, Effects, Fault, Graph, IValue, NodeId, Ty
 use flambeau_rewrite::autodiff::{self, FormulaGraphs, Gradient, Helper, NotDifferentiable};
 use flambeau_tensor::{DType, Tensor};
 use std::borrow::Cow;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Plans of an entry; more kinds of calls run on the tape.
 const MAX_PLANS: usize = 16;
+
+/// Reason: more kinds of calls than plans.
+const TOO_MANY_KINDS: &str =
+    "there are plans for as many other kinds of arguments (sizes, dtypes, strides) as an entry may have";
+
+/// Reason: the arguments and attributes of a call are not described completely.
+const NO_KEY: &str = "a container among the attributes holds tensors that require gradients, or the arguments are nested too deep";
 
 /// Limit of the kinds of recorded calls that are remembered.
 const MAX_RECORDED_KINDS: usize = 2 * MAX_PLANS;
@@ -42,8 +49,8 @@ pub(crate) const SECOND_ORDER: &str = "second derivative: ";
 #[derive(Default)]
 pub(crate) struct GraphPlans {
     calls: AtomicU32,
-    /// Whether a call was recorded because its kind is beyond the limit, or has no key.
-    is_beyond_limit: AtomicBool,
+    /// The reasons why kinds of calls have no plan, apart from those in `plans`.
+    without_plan: Mutex<BTreeSet<&'static str>>,
     /// The graph of the entry, or the reason why none of its calls can run a differentiated graph.
     prepared: OnceLock<Result<Arc<Prepared>, String>>,
     plans: Mutex<Vec<(Key, PlanResult)>>,
@@ -205,11 +212,7 @@ impl GraphPlans {
                 Err(reason) => found.push(reason.clone()),
             }
         }
-        if self.is_beyond_limit.load(Ordering::Relaxed) {
-            found.push(format!(
-                "calls of more than {MAX_PLANS} kinds (sizes, dtypes, strides of the arguments), or with arguments nested too deep"
-            ));
-        }
+        found.extend(lock(&self.without_plan).iter().map(|reason| (*reason).to_owned()));
         found
     }
 
@@ -220,7 +223,7 @@ impl GraphPlans {
         args: &[IValue],
     ) -> Result<Option<Arc<GradientPlan>>, Error> {
         let Some(key) = prepared.key(engine, args) else {
-            self.is_beyond_limit.store(true, Ordering::Relaxed);
+            lock(&self.without_plan).insert(NO_KEY);
             return Ok(None);
         };
         let of_numbers = |(i, arg): (usize, &IValue)| match arg {
@@ -251,7 +254,7 @@ impl GraphPlans {
             return Ok(plan.clone().ok());
         }
         if plans.len() >= MAX_PLANS {
-            self.is_beyond_limit.store(true, Ordering::Relaxed);
+            lock(&self.without_plan).insert(TOO_MANY_KINDS);
             return Ok(None);
         }
         let is_checked = self.may_assume_numbers || engine.session().differentiated_after() == 0;
