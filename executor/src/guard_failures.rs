@@ -35,7 +35,7 @@ pub struct Deoptimization {
     pub expected: Type,
     /// The guarded length of a list.
     pub expected_length: Option<usize>,
-    /// The type of the value that failed; `None` for the failures of all kinds of values beyond the first [`MAX_OBSERVED_KINDS`].
+    /// The type of the value that failed; `None` for the failures of all kinds of values beyond the first eight.
     pub seen: Option<Type>,
     /// The length of the list that failed.
     pub seen_length: Option<usize>,

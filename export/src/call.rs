@@ -347,10 +347,13 @@ impl CallSpec {
     /// # Errors
     /// `E013` for the first condition that does not hold.
     pub fn check(&self, leaves: &[IValue]) -> Res<()> {
-        // A guard whose terms have no values, because an argument has another kind, is checked after the kinds.
+        // A guard whose terms have no values, because an argument has another kind, is reported after the kinds.
+        let mut without_value = None;
         for guard in &self.guards {
-            if guard.holds(&self.exprs, leaves) == Some(false) {
-                return Err(guard.failed());
+            match guard.holds(&self.exprs, leaves) {
+                Some(true) => {}
+                Some(false) => return Err(guard.failed()),
+                None => without_value = without_value.or(Some(guard)),
             }
         }
         let mut bindings = Bindings::new();
@@ -383,10 +386,7 @@ impl CallSpec {
             let solved = bindings.relate(&self.exprs, expr, value);
             self.accept(place, expr, value, solved)?;
         }
-        match self.guards.iter().find(|guard| guard.holds(&self.exprs, leaves) != Some(true)) {
-            Some(guard) => Err(guard.failed()),
-            None => Ok(()),
-        }
+        without_value.map_or(Ok(()), |guard| Err(guard.failed()))
     }
 
     fn check_sizes<'s>(
