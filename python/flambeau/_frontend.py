@@ -239,19 +239,39 @@ def _typed_any(parameter: str) -> str:
 
 def _bound_names(node: ast.AST) -> set[str]:
     """Returns the names that are variables of a function: its parameters and the names that it assigns."""
-    names = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name) and isinstance(part.ctx, (ast.Store, ast.Del)):
-            names.add(part.id)
-        elif isinstance(part, ast.arg):
+    names: set[str] = set()
+    outer: list[str] = []
+    parts = [node]
+    while parts:
+        part = parts.pop()
+        kind = type(part)
+        if isinstance(part, ast.Name):
+            if not isinstance(part.ctx, ast.Load):
+                names.add(part.id)
+            continue
+        if isinstance(part, ast.arg):
             names.add(part.arg)
-        elif isinstance(part, (ast.FunctionDef, ast.ClassDef)) and part is not node:
-            names.add(part.name)
+        elif kind in (ast.FunctionDef, ast.ClassDef) and part is not node:
+            names.add(part.name)  # type: ignore[attr-defined]
         elif isinstance(part, ast.ExceptHandler) and part.name:
             names.add(part.name)
         elif isinstance(part, (ast.Global, ast.Nonlocal)):
-            names.difference_update(part.names)
-    return names
+            outer += part.names
+        parts += _children(part)
+    return names.difference(outer)
+
+
+def _children(node: ast.AST) -> list[ast.AST]:
+    """Returns the parts of a node that have parts or names themselves. Much faster than the functions of `ast`, which also visit the
+    nodes of operators and contexts."""
+    found: list[ast.AST] = []
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            found += [part for part in value if isinstance(part, ast.AST)]
+        elif isinstance(value, ast.AST) and value._fields:
+            found.append(value)
+    return found
 
 
 def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
@@ -277,7 +297,7 @@ _BROADCASTING_LIST = re.compile(r"BroadcastingList\d+|_size_\d_t")
 _SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
 
 
-class Rewriter(ast.NodeVisitor):
+class Rewriter:
     """Replaces the free names of one function."""
 
     def __init__(
@@ -293,6 +313,17 @@ class Rewriter(ast.NodeVisitor):
         self.bound: set[str] = set()
         # Lines whose comments are replaced.
         self.commented: set[int] = set()
+
+    def visit(self, node: ast.AST) -> None:
+        visitor = getattr(self, f"visit_{type(node).__name__}", None)
+        if visitor is not None:
+            visitor(node)
+        else:
+            self.generic_visit(node)
+
+    def generic_visit(self, node: ast.AST) -> None:
+        for part in _children(node):
+            self.visit(part)
 
     def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites a definition with its annotations and defaults."""

@@ -56,7 +56,34 @@ def _function(function: Any) -> tuple[list[str], int, str]:
     lines = linecache.getlines(file, function.__globals__)
     if not 0 < first <= len(lines):
         raise OSError("could not get source code")
-    return inspect.getblock(lines[first - 1 :]), first, file
+    return _block(lines, first - 1), first, file
+
+
+def _block(lines: list[str], start: int) -> list[str]:
+    """Returns the lines of the definition that begins at a line.
+
+    Its end is guessed by indentation. A text or parentheses can go on in lines with less: what was cut off there does not parse, and
+    the lines are found by their tokens, which takes several times as long.
+    """
+    indent = len(lines[start]) - len(lines[start].lstrip())
+    end, is_open = start, False
+    for number in range(start, len(lines)):
+        line = lines[number].lstrip()
+        if not line or line[0] == "#":
+            continue
+        if len(lines[number]) - len(line) > indent:
+            is_open = True
+        elif is_open and line[0] not in ")]}":
+            break
+        end = number
+    block = lines[start : end + 1]
+    prefix = lines[start][:indent]
+    try:
+        parsed = ast.parse("".join(line.removeprefix(prefix) for line in block)).body
+    except SyntaxError:
+        parsed = []
+    is_definition = len(parsed) == 1 and isinstance(parsed[0], (ast.FunctionDef, ast.AsyncFunctionDef))
+    return block if is_definition else inspect.getblock(lines[start:])
 
 
 def _range(cls: type, classes: dict[str, list[tuple[int, int]]]) -> tuple[int, int]:
