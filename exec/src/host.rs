@@ -97,6 +97,8 @@ pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
 /// Rarely used services are allocated at first use, because a host is created for every call.
 pub struct Host {
     services: Option<Box<Services>>,
+    /// Installs the receivers of text and warnings when a run first needs services.
+    receivers: Option<fn(&mut Host)>,
     cancel: Option<CancelToken>,
     interrupt: Option<Interrupt>,
     fuel: u64,
@@ -171,6 +173,7 @@ impl Host {
     pub fn new() -> Self {
         Host {
             services: None,
+            receivers: None,
             cancel: None,
             interrupt: None,
             fuel: u64::MAX,
@@ -200,7 +203,17 @@ impl Host {
     }
 
     fn services(&mut self) -> &mut Services {
+        if let Some(install) = self.receivers.take() {
+            install(self);
+        }
         self.services.get_or_insert_default()
+    }
+
+    /// Sets the function that installs the receivers of text and warnings, called at most once, when a run first needs services. Most
+    /// runs need none, so that their hosts stay small.
+    pub fn set_receivers(&mut self, install: fn(&mut Host)) -> &mut Self {
+        self.receivers = Some(install);
+        self
     }
 
     /// Sets the receiver of printed text.
@@ -492,6 +505,9 @@ impl Host {
 
     /// Emits a warning.
     pub fn warn(&mut self, warning: Warning<'_>) {
+        if self.receivers.is_some() {
+            self.services();
+        }
         if let Some(warn) = self.services.as_mut().and_then(|services| services.warn.as_mut()) {
             warn(warning);
         }

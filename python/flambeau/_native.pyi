@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
+from typing_extensions import Self, disjoint_base
+
 from ._dtypes import dtype as _dtype
 from ._values import device as _device
 
@@ -13,6 +15,7 @@ __all__ = [
     "Container",
     "ExportedProgram",
     "Function",
+    "FunctionBase",
     "Graph",
     "Node",
     "Program",
@@ -42,6 +45,7 @@ __all__ = [
     "register_operator",
     "register_rules",
     "set_grad_enabled",
+    "set_tracing",
     "to_bytes",
     "to_torch",
     "version",
@@ -338,6 +342,15 @@ class Function:
     def graph(self, pipeline: str | None = None) -> Graph: ...
     def bytecode(self) -> str: ...
 
+@disjoint_base
+class FunctionBase:
+    """A function that is called as the program's, except in traces and with tensors of PyTorch that require gradients."""
+
+    def __new__(cls, function: Function, *_args: Any, **_kwargs: Any) -> Self: ...
+    @property
+    def _function(self) -> Function: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 @final
 class ScriptObject:
     @property
@@ -434,5 +447,6 @@ def gradients(
 ) -> list[Tensor | None]: ...
 def to_torch(tensor: Tensor) -> Any: ...
 def set_grad_enabled(enabled: bool) -> bool: ...
+def set_tracing(is_tracing: bool) -> None: ...
 def manual_seed(seed: int) -> None: ...
 def version() -> str: ...

@@ -299,6 +299,7 @@ def recording(trace: Trace) -> Iterator[None]:
         raise MisuseError("a trace within a trace")
     with _own_numbers(trace):
         _ops.trace = trace
+        _native.set_tracing(True)
         try:
             if "torch" in sys.modules:
                 from ._trace_torch import modes
@@ -308,6 +309,7 @@ def recording(trace: Trace) -> Iterator[None]:
             else:
                 yield
         finally:
+            _native.set_tracing(False)
             _ops.trace = None
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import os
 import sys
 import types
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 
 from . import _native, _ops
 from ._markers import Attribute, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait
 from ._native import Graph, Tensor
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
     from ._frontend import Fallback, Texts
 
 __all__ = [
@@ -31,30 +32,25 @@ class GradientRequired(Exception):
     has effects, or as the result of a function of Python within it."""
 
 
-class ScriptFunction:
+class ScriptFunction(_native.FunctionBase):
     """A compiled function."""
 
     def __init__(
         self, function: _native.Function, python: types.FunctionType | None = None, fallbacks: Iterable[Fallback] = ()
     ) -> None:
-        self._function = function
         self._fallbacks = list(fallbacks)
         # The function of Python that was compiled: other functions that call it compile it again.
         self._python = python
         self.__name__ = function.name
         self.__doc__ = python.__doc__ if python is not None else None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _ops.trace is not None and _ops.trace.active:
-            from ._trace import call_in_trace
+    def _call_in_trace(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Records a call in the trace; ``NotImplemented`` if that does not record the calls of this thread now."""
+        if _ops.trace is None or not _ops.trace.active:
+            return NotImplemented
+        from ._trace import call_in_trace
 
-            return call_in_trace(_ops.trace, self._function, args, kwargs, name=self.__name__)
-        try:
-            return self._function(*args, **kwargs)
-        except GradientRequired:
-            from ._torch_autograd import call
-
-            return call(self._function, args, kwargs)
+        return call_in_trace(_ops.trace, self._function, args, kwargs, name=self.__name__)
 
     @property
     def name(self) -> str:
@@ -502,6 +498,8 @@ def script_if_tracing(function: Any) -> Any:
     """Makes a function of Python one that traces keep with its control flow: it is compiled when a trace first calls it, and runs in
     Python otherwise."""
     compiled: list[ScriptFunction] = []
+
+    import functools
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

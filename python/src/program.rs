@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::tape::BackwardOptions;
@@ -14,7 +15,7 @@ use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
-use flambeau::ir::{Source, Symbol};
+use flambeau::ir::{Prim, Source, Symbol};
 use flambeau::tensor::Device;
 use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
@@ -47,9 +48,14 @@ pub(crate) fn set_raised(error: PyErr) {
 /// Runs a part of a program without the interpreter lock. An exception that a signal handler or hook raised during the run
 /// replaces the run's error.
 pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
+    with_raised(py, || py.detach(part))
+}
+
+/// Runs a part as [`run`] does, `part` with or without the lock.
+fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
     // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
     let outer = (RAISED.take(), KERNEL_ERROR.take());
-    let result = py.detach(part);
+    let result = part();
     let (raised, of_kernel) = (RAISED.replace(outer.0), KERNEL_ERROR.replace(outer.1));
     or_raise(py, result).map_err(|error| {
         // A kernel may have run, and failed, while constants were folded: only the exception that ended the run is its cause.
@@ -85,8 +91,9 @@ impl Drop for Ungraded {
 pub(crate) fn host(session: &Session) -> Host {
     let mut host = session.host();
     host.set_grad_enabled(GRAD_ENABLED.get());
-    host.set_stdout(SysStdout);
-    host.set_warn(warnings_of_call());
+    host.set_receivers(|host| {
+        host.set_stdout(SysStdout).set_warn(warnings_of_call());
+    });
     host.set_interrupt(interrupted);
     host.set_rng(generator().clone());
     host
@@ -250,6 +257,9 @@ impl PyProgram {
 pub(crate) struct PyFunction {
     program: Hosted,
     entry: Entry,
+    is_brief: bool,
+    /// Whether a call has returned, so that the next one compiles nothing.
+    has_run: AtomicBool,
 }
 
 #[pymethods]
@@ -261,7 +271,7 @@ impl PyFunction {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(Call::of(py, &self.program), args, kwargs)
+        self.call(py, args, kwargs)
     }
 
     /// A call whose results are tensors of this package, of whichever library the arguments are.
@@ -329,6 +339,16 @@ impl PyFunction {
 }
 
 impl PyFunction {
+    /// Calls the function. Results are tensors of the library of the first tensor among the arguments.
+    pub(crate) fn call<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.run(Call::of(py, &self.program), args, kwargs)
+    }
+
     fn run<'py>(
         &self,
         mut call: Call<'_, 'py>,
@@ -363,7 +383,7 @@ impl PyFunction {
         let is_torch = self.program.of_torch || library == Some(Library::Torch);
         let generator = is_torch.then(rng::torch_generator);
         let mut raised = None;
-        let result = run(py, || {
+        let part = || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
             if let Some(generator) = &generator {
@@ -371,7 +391,15 @@ impl PyFunction {
             }
             raised = self.program.serve(&mut host, library, generator.as_ref());
             self.entry.call_on(&values, &named, &mut host)
-        });
+        };
+        let result = if self.is_brief && self.has_run.load(Ordering::Relaxed) {
+            with_raised(py, part)
+        } else {
+            run(py, part)
+        };
+        if !self.has_run.load(Ordering::Relaxed) {
+            self.has_run.store(true, Ordering::Relaxed);
+        }
         if let Some(generator) = &generator {
             rng::give_back(py, generator)?;
         }
@@ -382,7 +410,12 @@ impl PyFunction {
     /// Returns an entry of a program.
     pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
         let entry = or_raise(py, program.entry(name))?;
-        Ok(PyFunction { program, entry })
+        Ok(PyFunction::new(program, entry))
+    }
+
+    fn new(program: Hosted, entry: Entry) -> PyFunction {
+        let is_brief = is_brief(entry.graph());
+        PyFunction { program, entry, is_brief, has_run: AtomicBool::new(false) }
     }
 
     /// Returns the function.
@@ -476,6 +509,26 @@ impl PyFunction {
     }
 }
 
+/// The number of nodes of a brief function.
+const MAX_BRIEF: usize = 64;
+
+/// Returns whether a function computes numbers in less time than the interpreter lock takes to be released and taken: it has few nodes,
+/// all operators of numbers, and no loops or calls. Such operators do not call Python, so a run that holds the lock waits for nothing.
+fn is_brief(graph: &flambeau::Graph) -> bool {
+    let is_number = |value| {
+        let ty = graph.ty(value);
+        ty == Type::INT || ty == Type::FLOAT || ty == Type::BOOL || ty == Type::NONE
+    };
+    graph.node_count() <= MAX_BRIEF
+        && graph.inputs().all(is_number)
+        && graph.nodes_deep().all(|node| {
+            let is_known = graph.op_name(node).ns() == "aten"
+                || graph.is_prim(node, Prim::Constant)
+                || graph.is_prim(node, Prim::If);
+            is_known && graph.results(node).all(is_number)
+        })
+}
+
 /// An instance of a class of a program, such as a module.
 #[pyclass(name = "ScriptObject", module = "flambeau._native", frozen, weakref)]
 pub(crate) struct ScriptObject {
@@ -537,7 +590,7 @@ impl ScriptObject {
 
     fn method(&self, py: Python<'_>, name: &str) -> PyResult<PyFunction> {
         let entry = or_raise(py, self.program.method(&self.object, name))?;
-        Ok(PyFunction { program: self.program.clone(), entry })
+        Ok(PyFunction::new(self.program.clone(), entry))
     }
 
     /// The value of an attribute or constant.

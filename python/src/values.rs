@@ -14,6 +14,7 @@ use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
 use flambeau::{Error, IValue};
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -403,18 +404,26 @@ impl<'a, 'py> Call<'a, 'py> {
         let torch = torch(self.py)?;
         let (capsule, library) = match torch {
             Some(torch) if object.is_instance(torch.tensor.bind(self.py))? => {
-                (torch.capsule(object)?, Library::Torch)
+                let tensor = torch.take(object, &mut self.loans)?;
+                return Ok(self.taken(tensor, object, Library::Torch));
             }
             _ => {
-                let Ok(method) = object.getattr("__dlpack__") else { return Err(Failure::Type) };
+                let Ok(method) = object.getattr(intern!(self.py, "__dlpack__")) else {
+                    return Err(Failure::Type);
+                };
                 let numpy = numpy(self.py)?.is_some_and(|array| object.is_instance(array).unwrap_or(false));
                 (capsule_of(&method)?, if numpy { Library::Numpy } else { Library::Own })
             }
         };
         let tensor = dlpack::import(&capsule, &mut self.loans)?;
+        Ok(self.taken(tensor, object, library))
+    }
+
+    /// Keeps the object that a tensor was made from.
+    fn taken(&mut self, tensor: Tensor, object: &Bound<'py, PyAny>, library: Library) -> Tensor {
         self.library.get_or_insert(library);
         self.tensors.push((tensor.clone(), object.clone()));
-        Ok(tensor)
+        tensor
     }
 
     /// Converts a result.
@@ -548,8 +557,8 @@ fn shared(object: &Bound<'_, PyAny>) -> PyResult<Option<IValue>> {
 /// Returns the object of a program that an object of `flambeau.jit` stands for.
 fn wrapped<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let ty = object.get_type();
-    if ty.hasattr(pyo3::intern!(object.py(), "_wraps_native"))? {
-        return object.getattr(pyo3::intern!(object.py(), "_native")).map(Some);
+    if ty.hasattr(intern!(object.py(), "_wraps_native"))? {
+        return object.getattr(intern!(object.py(), "_native")).map(Some);
     }
     Ok(None)
 }
@@ -576,10 +585,13 @@ pub(crate) fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Py
 
 /// Calls a method `__dlpack__`: for a versioned capsule if the library knows them.
 fn capsule_of<'py>(method: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    static OPTIONS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let py = method.py();
-    let options = PyDict::new(py);
-    options.set_item("max_version", (1, 0))?;
-    match method.call((), Some(&options)) {
+    let options = OPTIONS.get_or_try_init(py, || {
+        let options = PyDict::new(py);
+        options.set_item("max_version", (1, 0)).map(|()| options.unbind())
+    })?;
+    match method.call((), Some(options.bind(py))) {
         Err(error) if error.is_instance_of::<PyTypeError>(py) => method.call0(),
         other => other,
     }
@@ -594,24 +606,24 @@ struct Torch {
 }
 
 impl Torch {
-    fn capsule<'py>(&self, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Takes the memory of a tensor of PyTorch.
+    fn take<'py>(&self, object: &Bound<'py, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
         let py = object.py();
-        if object.getattr("requires_grad")?.is_truthy()? {
+        if object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
             if self.is_grad_enabled.bind(py).call0()?.is_truthy()? {
-                static REQUIRED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-                let class = REQUIRED.import(py, "flambeau.jit", "GradientRequired")?;
                 return Err(PyErr::from_type(
-                    class.clone(),
+                    gradient_required(py)?.clone(),
                     "the tensor requires a gradient; pass `tensor.detach()`",
                 ));
             }
-            return self.capsule(&object.call_method0("detach")?);
+            return self.take(&object.call_method0("detach")?, loans);
         }
-        // The conjugate bit of complex tensors is not part of DLPack; the method checks it.
-        if object.call_method0("is_complex")?.is_truthy()? {
-            return object.call_method0("__dlpack__");
+        let tensor = dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans)?;
+        // The conjugate bit of complex tensors is not part of DLPack; the method raises the exception.
+        if tensor.dtype().is_complex() && object.call_method0("is_conj")?.is_truthy()? {
+            object.call_method0("__dlpack__")?;
         }
-        self.to_dlpack.bind(py).call1((object,))
+        Ok(tensor)
     }
 
     fn tensor<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
@@ -624,6 +636,12 @@ impl Torch {
             }
         }
     }
+}
+
+/// Returns the exception of a tensor of PyTorch that requires a gradient where none is recorded.
+pub(crate) fn gradient_required(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static REQUIRED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    REQUIRED.import(py, "flambeau.jit", "GradientRequired")
 }
 
 /// Returns PyTorch if the program imported it.
