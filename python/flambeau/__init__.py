@@ -8,19 +8,23 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any
-
-from . import _dtypes, _native, _tensor, errors, jit
+from . import _dtypes, _graphs, _native, _tensor, errors, jit
 from ._dtypes import dtype
-from ._extend import RuleSet, RuleTrial, custom_op, rules
 from ._native import Block, Graph, Node, Tensor, Value, from_dlpack, manual_seed, parse_graph, passes
 from ._ops import ops
-from ._passes import Analysis, Finding, Report, RewritePass, analysis, fuzz, rewrite_pass
 from ._tensor import tensor
 from ._values import device
 from .errors import CompileError, Error, InternalError, LimitError, MisuseError, RuntimeError, UnsupportedError
 from .jit import CompilationUnit, ExportedProgram, ScriptFunction, ScriptModule, load, save
+
+# Checkers of types take the name for the one of `typing`, whose import takes longer than all else here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Any
+
+    from ._extend import RuleSet, RuleTrial, custom_op, rules
+    from ._passes import Analysis, Finding, Report, RewritePass, analysis, fuzz, rewrite_pass
 
 __all__ = [
     "Analysis", "Block", "CompilationUnit", "CompileError", "Error", "ExportedProgram", "Finding", "Graph", "InternalError", "LimitError",
@@ -61,15 +65,24 @@ class no_grad:
         _native.set_grad_enabled(self._before)
 
 
+_LATE = {
+    **dict.fromkeys(["RuleSet", "RuleTrial", "custom_op", "rules"], "_extend"),
+    **dict.fromkeys(["Analysis", "Finding", "Report", "RewritePass", "analysis", "fuzz", "rewrite_pass"], "_passes"),
+}
+"""Modules that are imported when a name of theirs is first used."""
+
+
 def __getattr__(name: str) -> Any:
     """A function of ``torch`` by name: ``flambeau.cat``, ``flambeau.zeros``."""
     if name.startswith("_"):
         raise AttributeError(name)
-    if name == "torch_names":
-        # A submodule that is imported where it is used.
+    if name == "torch_names" or name in _LATE:
         import importlib
 
-        return importlib.import_module("flambeau.torch_names")
+        if name == "torch_names":
+            return importlib.import_module("flambeau.torch_names")
+        found = globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
+        return found
     from ._ops import Operator
 
     return Operator(f"torch.{name}")

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import builtins
 import types
-from collections.abc import Callable
-from typing import Any, TypeVar
 
-_F = TypeVar("_F", bound=Callable[..., Any])
-_C = TypeVar("_C", bound=type)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    _F = TypeVar("_F", bound=Callable[..., Any])
+    _C = TypeVar("_C", bound=type)
 
 
 def _marked(function: Any, kind: str) -> Any:

@@ -7,12 +7,14 @@ with arguments of the same types is a look-up in a dictionary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from . import _dtypes, _native
 from ._values import device
 from .errors import CompileError, MisuseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _functions: dict[Any, Any] = {}
 

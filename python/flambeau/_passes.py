@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from . import _native
-from ._native import Block, Graph, Node, Value
+from ._native import Graph
 
 
 class RewritePass:
@@ -106,101 +106,3 @@ def fuzz(target: Callable[[Graph], Any], seconds: float = 10, seed: int = 0) -> 
     name = getattr(target, "__name__", "pass")
     checked, changed, finding = _native.fuzz_pass(function, name, float(seconds), seed)
     return Report(checked, changed, None if finding is None else Finding(*finding))
-
-
-def _html(self: Graph) -> str:
-    """The graph in notebooks."""
-    import html
-
-    return f"<pre>{html.escape(str(self))}</pre>"
-
-
-Graph._repr_html_ = _html  # type: ignore[method-assign]
-
-
-def _nodes(owner: Any, kind: str, recurse: bool) -> list[Node]:
-    """Returns the nodes of a kind in a graph, a block or the blocks of a node, in order."""
-    if isinstance(owner, Graph):
-        return [node for node in owner.nodes(nested=recurse) if node.kind == kind]
-    found = []
-    stack = [iter(_blocks_of(owner))]
-    while stack:
-        node = next(stack[-1], None)
-        if node is None:
-            stack.pop()
-            continue
-        if node.kind == kind:
-            found.append(node)
-        if recurse:
-            stack.append(iter(_blocks_of(node)))
-    return found
-
-
-def _blocks_of(owner: Any) -> list[Node]:
-    blocks = [owner] if isinstance(owner, Block) else owner.blocks()
-    return [node for block in blocks for node in block.nodes()]
-
-
-def _param_node(block: Block) -> Node | None:
-    """Returns the node whose results are the inputs of a block; ``None`` for a block without inputs."""
-    inputs = block.inputs()
-    return inputs[0].node if inputs else None
-
-
-def _find_node(self: Any, kind: str, recurse: bool = True) -> Node | None:
-    """Returns the first node of a kind, ``None`` if there is none."""
-    found = _nodes(self, kind, recurse)
-    return found[0] if found else None
-
-
-def _find_all_nodes(self: Any, kind: str, recurse: bool = True) -> list[Node]:
-    """Returns all nodes of a kind."""
-    return _nodes(self, kind, recurse)
-
-
-def _only(values: list[Value], what: str) -> Value:
-    if len(values) != 1:
-        from .errors import MisuseError
-
-        raise MisuseError(f"the node has {len(values)} {what}, not one")
-    return values[0]
-
-
-def _input(self: Node) -> Value:
-    """Returns the only operand of a node."""
-    return _only(self.inputs(), "inputs")
-
-
-def _output(self: Node) -> Value:
-    """Returns the only result of a node."""
-    return _only(self.outputs(), "outputs")
-
-
-def _effects(self: Graph) -> list[tuple[Node, str]]:
-    """Returns all nodes with the effects of running them, as text."""
-    return [(node, node.effects) for node in self.nodes(nested=True)]
-
-
-Graph.effects = _effects  # type: ignore[method-assign]
-
-# The names that these methods have in PyTorch.
-for _class, _name, _method in (
-    (Graph, "findNode", _find_node),
-    (Graph, "findAllNodes", _find_all_nodes),
-    (Node, "findNode", _find_node),
-    (Node, "findAllNodes", _find_all_nodes),
-    (Block, "findNode", _find_node),
-    (Block, "findAllNodes", _find_all_nodes),
-    (Block, "paramNode", lambda self: _param_node(self)),
-    (Block, "returnNode", lambda self: self.return_node()),
-    (Node, "input", _input),
-    (Node, "output", _output),
-    (Node, "inputsAt", lambda self, i: self.inputs()[i]),
-    (Node, "outputsAt", lambda self, i: self.outputs()[i]),
-    (Node, "inputsSize", lambda self: len(self.inputs())),
-    (Node, "outputsSize", lambda self: len(self.outputs())),
-    (Value, "debugName", lambda self: self.name),
-    (Value, "setType", lambda self, text: self.set_type(str(text))),
-    (Value, "toIValue", lambda self: self.constant()),
-):
-    setattr(_class, _name, _method)

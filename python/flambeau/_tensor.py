@@ -5,13 +5,15 @@ The class is the extension's. This module adds what is written in terms of progr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 from . import _dtypes, _native, _ops
 from ._native import Tensor
 from ._values import device
 from .errors import MisuseError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 def _is_operand(value: Any) -> bool:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import collections
 import sys
-from typing import Any
 
 from . import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _named_tuples: dict[tuple[str, tuple[str, ...]], Any] = {}
 
@@ -18,6 +20,8 @@ def _named_tuple_class(name: str, fields: tuple[str, ...]) -> Any:
     if found is None:
         if len(_named_tuples) >= _MAX_CACHED:
             _named_tuples.clear()
+        import collections
+
         # Checkers want the arguments of a named tuple as literals.
         make: Any = collections.namedtuple
         found = _named_tuples[name, fields] = make(name.rpartition(".")[2] or "NamedTuple", fields, rename=True)

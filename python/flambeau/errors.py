@@ -7,9 +7,11 @@ has them, and the whole text with source lines and carets, which is also ``str(e
 from __future__ import annotations
 
 import builtins
-import re
 import weakref
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["CompileError", "Error", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
 
@@ -63,8 +65,6 @@ _CLASSES: dict[str, type[Error]] = {
     "internal": InternalError,
 }
 
-_POSITION = re.compile(r"(?m)^( *)--> (.*):(\d+):\d+$")
-
 _raised: dict[str, type[RuntimeError]] = {}
 
 _of_users: weakref.WeakValueDictionary[str, type[BaseException]] = weakref.WeakValueDictionary()
@@ -111,8 +111,10 @@ def _make(
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")
         text = "The following operation failed in the TorchScript interpreter.\n" + text.removeprefix(f"error[{code}]: ")
+    import re
+
     # Positions as in tracebacks of Python, which tools recognize.
-    text = _POSITION.sub(r'\1File "\2", line \3', text)
+    text = re.sub(r"(?m)^( *)--> (.*):(\d+):\d+$", r'\1File "\2", line \3', text)
     error = cls(text)
     error.code = code
     error.message = message
