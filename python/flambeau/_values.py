@@ -82,11 +82,31 @@ class device:
         return hash(self.text)
 
 
-def to_numpy(tensor: Any) -> Any:
-    """Returns an array over the memory of a tensor."""
+def _takes_versions() -> bool:
+    """Returns whether NumPy takes DLPack capsules of version 1, whose arrays may be written."""
     import numpy
 
-    return numpy.asarray(tensor.detach() if tensor.requires_grad else tensor)
+    major, minor = numpy.__version__.split(".")[:2]
+    return (int(major), int(minor)) >= (2, 1)
+
+
+_from_dlpack: Any = None
+
+
+def to_numpy(tensor: Any) -> Any:
+    """Returns an array over the memory of a tensor."""
+    global _from_dlpack
+    import numpy
+
+    if _from_dlpack is None:
+        # Six times as fast as `asarray`.
+        _from_dlpack = numpy.from_dlpack if _takes_versions() else numpy.asarray
+    tensor = tensor.detach() if tensor.requires_grad else tensor
+    try:
+        return _from_dlpack(tensor)
+    except (BufferError, RuntimeError):
+        # A dtype that NumPy does not have: the error names it.
+        return numpy.asarray(tensor)
 
 
 def torch_rng_state() -> bytes:

@@ -18,6 +18,8 @@ use crate::lent::{Bytes, Loans};
 const LEGACY: &CStr = c"dltensor";
 const LEGACY_USED: &CStr = c"used_dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
+/// The name of the capsule of an [`ExchangeTable`].
+const EXCHANGE: &CStr = c"dlpack_exchange_api";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
 /// The device type of memory of the processor.
@@ -112,6 +114,11 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<
     };
     let taken =
         taken.ok_or_else(|| misuse(py, "expected a DLPack capsule that was not used before".to_owned()))?;
+    tensor_of(py, taken, loans)
+}
+
+/// Makes a tensor over memory that was taken.
+fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans) -> PyResult<Tensor> {
     // SAFETY: the structure is valid until the deleter is called, which `taken` does when it is dropped.
     let (tensor, writable) = unsafe {
         match &taken {
@@ -137,7 +144,10 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<
     // documentation forbids access by other threads during a call.
     let (storage, offset) =
         unsafe { loans.take(py, bytes, dtype.size()) }.map_err(|e| raise_tensor(py, e))?;
-    let layout = Layout::new(layout.sizes(), layout.strides(), (offset / dtype.size()) as i64);
+    let layout = match offset / dtype.size() {
+        0 => Ok(layout),
+        offset => Layout::new(layout.sizes(), layout.strides(), offset as i64),
+    };
     layout.and_then(|layout| Tensor::from_storage(storage, dtype, layout)).map_err(|e| raise_tensor(py, e))
 }
 
@@ -240,20 +250,13 @@ pub(crate) fn export(py: Python<'_>, tensor: &Tensor, versioned: bool) -> PyResu
     if !versioned && !writable {
         return Err(PyBufferError::new_err("the memory is read-only, which needs DLPack version 1"));
     }
-    let mut numbers = vec![0_i64; 2 * tensor.rank()].into_boxed_slice();
-    let dl = dl_tensor(tensor, start, &mut numbers);
-    let context = std::ptr::null_mut();
     let (pointer, name, destructor): (*mut c_void, _, ffi::PyCapsule_Destructor) = if versioned {
-        let flags = if writable { 0 } else { READ_ONLY };
-        let deleter = Some(delete::<Versioned> as unsafe extern "C" fn(_));
-        let managed = Versioned { major: 1, minor: 0, context, deleter, flags, tensor: dl };
-        let exported = Box::new(Exported { managed, _tensor: tensor.clone(), _numbers: numbers });
-        (Box::into_raw(exported).cast(), VERSIONED, drop_versioned)
+        (lent_versioned(tensor, start, writable).as_ptr().cast(), VERSIONED, drop_versioned)
     } else {
         let deleter = Some(delete::<Legacy> as unsafe extern "C" fn(_));
-        let managed = Legacy { tensor: dl, context, deleter };
-        let exported = Box::new(Exported { managed, _tensor: tensor.clone(), _numbers: numbers });
-        (Box::into_raw(exported).cast(), LEGACY, drop_legacy)
+        let context = std::ptr::null_mut();
+        let pointer = lent(tensor, start, |tensor| Legacy { tensor, context, deleter });
+        (pointer.as_ptr().cast(), LEGACY, drop_legacy)
     };
     // SAFETY: the pointer is valid and not null, and the name is static. The result is a new reference, or null with an
     // exception.
@@ -263,10 +266,103 @@ pub(crate) fn export(py: Python<'_>, tensor: &Tensor, versioned: bool) -> PyResu
     }
 }
 
-/// Frees an allocation of [`export`], which begins with the structure.
+/// Allocates a structure with what it refers to; its deleter frees all.
+fn lent<S>(tensor: &Tensor, start: NonNull<u8>, managed: impl FnOnce(DlTensor) -> S) -> NonNull<S> {
+    let mut numbers = vec![0_i64; 2 * tensor.rank()].into_boxed_slice();
+    let managed = managed(dl_tensor(tensor, start, &mut numbers));
+    NonNull::from(Box::leak(Box::new(Exported { managed, _tensor: tensor.clone(), _numbers: numbers })))
+        .cast()
+}
+
+fn lent_versioned(tensor: &Tensor, start: NonNull<u8>, writable: bool) -> NonNull<Versioned> {
+    let flags = if writable { 0 } else { READ_ONLY };
+    let deleter = Some(delete::<Versioned> as unsafe extern "C" fn(_));
+    let context = std::ptr::null_mut();
+    lent(tensor, start, |tensor| Versioned { major: 1, minor: 0, context, deleter, flags, tensor })
+}
+
+/// The C functions with which a library exchanges tensors without capsules. PyTorch has them since version 2.10.
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange {
+    from_object: unsafe extern "C" fn(*mut c_void, *mut *mut Versioned) -> i32,
+    to_object: unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> i32,
+}
+
+/// The beginning of `DLPackExchangeAPI`.
+#[repr(C)]
+struct ExchangeTable {
+    major: u32,
+    minor: u32,
+    previous: *const ExchangeTable,
+    allocator: Option<unsafe extern "C" fn()>,
+    from_object: Option<unsafe extern "C" fn(*mut c_void, *mut *mut Versioned) -> i32>,
+    to_object: Option<unsafe extern "C" fn(*mut Versioned, *mut *mut c_void) -> i32>,
+}
+
+impl Exchange {
+    /// Returns the functions of a class of tensors, `None` if it has none of version 1.
+    pub(crate) fn of(class: &Bound<'_, PyAny>) -> Option<Exchange> {
+        let capsule = class.getattr("__dlpack_c_exchange_api__").ok()?;
+        let raw = capsule.as_ptr();
+        // SAFETY: `raw` is a live object; `PyCapsule_IsValid` checks that it is a capsule of that name. By the protocol its pointer is a
+        // table that lives as long as the process, and each table begins with its version, so that the fields of a table of version 1
+        // are read from such a table only.
+        let table = unsafe {
+            if ffi::PyCapsule_IsValid(raw, EXCHANGE.as_ptr()) != 1 {
+                return None;
+            }
+            let mut table =
+                ffi::PyCapsule_GetPointer(raw, EXCHANGE.as_ptr()).cast_const().cast::<ExchangeTable>();
+            while table.as_ref()?.major != 1 {
+                table = (*table).previous;
+            }
+            &*table
+        };
+        Some(Exchange { from_object: table.from_object?, to_object: table.to_object? })
+    }
+
+    /// Makes a tensor over the memory of an object of the class.
+    ///
+    /// # Errors
+    /// The exception of the library, or that of memory that is not taken.
+    pub(crate) fn take(&self, object: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
+        let mut managed = std::ptr::null_mut();
+        // SAFETY: the function takes an object of its class and a place for the result; the interpreter lock is held. What it returns
+        // is consumed here only.
+        let status = unsafe { (self.from_object)(object.as_ptr().cast(), &raw mut managed) };
+        match NonNull::new(managed) {
+            Some(managed) if status == 0 => tensor_of(object.py(), Taken::Versioned(managed), loans),
+            _ => Err(PyErr::fetch(object.py())),
+        }
+    }
+
+    /// Makes an object of the class over the memory of a tensor, whose address is fixed from then on.
+    ///
+    /// # Errors
+    /// The exception of the library, or an error for memory that may not be written: libraries do not respect the flag.
+    pub(crate) fn give<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+        let (start, writable) = tensor.storage().pin().map_err(|e| raise_tensor(py, e))?;
+        if !writable {
+            return Err(PyBufferError::new_err("the memory is read-only"));
+        }
+        let managed = lent_versioned(tensor, start, writable);
+        let mut object = std::ptr::null_mut();
+        // SAFETY: the structure is valid and given to the function, which returns a new reference or an exception; the interpreter lock
+        // is held. It owns the structure from then on, also if it fails: libraries that do not free it then leak it.
+        unsafe {
+            let status = (self.to_object)(managed.as_ptr(), &raw mut object);
+            if status != 0 {
+                return Err(PyErr::fetch(py));
+            }
+            Bound::from_owned_ptr_or_err(py, object.cast())
+        }
+    }
+}
+
+/// Frees an allocation of [`lent`], which begins with the structure.
 ///
 /// # Safety
-/// `managed` was made by [`export`] with this type and is not used afterwards.
+/// `managed` was made by [`lent`] with this type and is not used afterwards.
 unsafe extern "C" fn delete<S>(managed: *mut S) {
     // SAFETY: the caller's contract.
     unsafe { drop(Box::from_raw(managed.cast::<Exported<S>>())) }

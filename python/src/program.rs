@@ -3,7 +3,7 @@
 //! A call converts its arguments, releases the interpreter lock, runs, and converts the result. What programs print goes to
 //! `sys.stdout`, so that notebooks and tests see it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
@@ -34,15 +34,28 @@ use crate::values::{Call, Library, is_torch_imported, or_raise};
 thread_local! {
     /// Whether calls of this thread record gradients.
     static GRAD_ENABLED: Cell<bool> = const { Cell::new(true) };
-    /// The exception of a signal handler or hook that ended the run of this thread.
-    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
-    /// The last exception that a kernel in Python raised in this thread.
-    static KERNEL_ERROR: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+    /// The exceptions of the run of this thread; most runs have none.
+    static KEPT: Cell<Option<Box<Kept>>> = const { Cell::new(None) };
+}
+
+/// Exceptions that Python raised during a run.
+#[derive(Default)]
+struct Kept {
+    /// The exception of a signal handler or hook that ended the run.
+    raised: Option<PyErr>,
+    /// The last exception of a kernel in Python.
+    of_kernel: Option<PyErr>,
+}
+
+fn keep(set: impl FnOnce(&mut Kept)) {
+    let mut kept = KEPT.take().unwrap_or_default();
+    set(&mut kept);
+    KEPT.set(Some(kept));
 }
 
 /// Keeps an exception that ends the run of this thread: it replaces the run's error.
 pub(crate) fn set_raised(error: PyErr) {
-    RAISED.with(|raised| *raised.borrow_mut() = Some(error));
+    keep(|kept| kept.raised = Some(error));
 }
 
 /// Runs a part of a program without the interpreter lock. An exception that a signal handler or hook raised during the run
@@ -54,10 +67,11 @@ pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Erro
 /// Runs a part as [`run`] does, `part` with or without the lock.
 fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
     // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
-    let outer = (RAISED.take(), KERNEL_ERROR.take());
+    let outer = KEPT.take();
     let result = part();
-    let (raised, of_kernel) = (RAISED.replace(outer.0), KERNEL_ERROR.replace(outer.1));
+    let kept = KEPT.replace(outer);
     or_raise(py, result).map_err(|error| {
+        let Kept { raised, of_kernel } = kept.map(|kept| *kept).unwrap_or_default();
         // A kernel may have run, and failed, while constants were folded: only the exception that ended the run is its cause.
         let is_cause = |cause: &PyErr| error.to_string().ends_with(&cause.to_string());
         if let Some(cause) = of_kernel.filter(is_cause) {
@@ -69,7 +83,7 @@ fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> Py
 
 /// Keeps the exception that a kernel raised: it becomes the cause of the run's error.
 pub(crate) fn set_kernel_error(error: PyErr) {
-    KERNEL_ERROR.with(|kept| *kept.borrow_mut() = Some(error));
+    keep(|kept| kept.of_kernel = Some(error));
 }
 
 /// Turns the recording of gradients off in this thread until it is dropped.

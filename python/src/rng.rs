@@ -24,12 +24,17 @@ const NORMAL: usize = WORDS + Engine::WORDS * 8 + 8;
 /// Offset of its flag.
 const NORMAL_IS_VALID: usize = NORMAL + 16;
 
+thread_local! {
+    /// The generator of the runs of this thread. It has a state only while a run draws numbers.
+    // The seed is used only if the state of PyTorch has another layout.
+    static GENERATOR: Generator = Generator::with_source(Device::CPU, flambeau::exec::Host::SEED, || {
+        Python::attach(|py| read(py).ok().and_then(|bytes| engine_of(&bytes)))
+    });
+}
+
 /// Returns a generator that draws from PyTorch's.
 pub(crate) fn torch_generator() -> Generator {
-    // The seed is used only if the state of PyTorch has another layout.
-    Generator::with_source(Device::CPU, flambeau::exec::Host::SEED, || {
-        Python::attach(|py| read(py).ok().and_then(|bytes| engine_of(&bytes)))
-    })
+    GENERATOR.with(Generator::clone)
 }
 
 /// Moves the state back to PyTorch, if the generator drew numbers.

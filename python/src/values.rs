@@ -13,7 +13,7 @@ use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, 
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Tensor};
 use flambeau::{Error, IValue};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,7 +22,7 @@ use pyo3::types::{
 };
 
 use crate::containers::Container;
-use crate::dlpack;
+use crate::dlpack::{self, Exchange};
 use crate::errors::{misuse, raise};
 use crate::host::Hosted;
 use crate::lent::Loans;
@@ -603,6 +603,7 @@ struct Torch {
     to_dlpack: Py<PyAny>,
     from_dlpack: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    exchange: Option<Exchange>,
 }
 
 impl Torch {
@@ -618,7 +619,10 @@ impl Torch {
             }
             return self.take(&object.call_method0("detach")?, loans);
         }
-        let tensor = dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans)?;
+        let tensor = match &self.exchange {
+            Some(exchange) => exchange.take(object, loans)?,
+            None => dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans)?,
+        };
         // The conjugate bit of complex tensors is not part of DLPack; the method raises the exception.
         if tensor.dtype().is_complex() && object.call_method0("is_conj")?.is_truthy()? {
             object.call_method0("__dlpack__")?;
@@ -627,13 +631,16 @@ impl Torch {
     }
 
     fn tensor<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-        // PyTorch 2.6 takes legacy capsules only, which cannot state that memory is read-only.
-        match dlpack::export(py, tensor, false) {
-            Ok(capsule) => self.from_dlpack.bind(py).call1((capsule,)),
-            Err(_) => {
-                let copy = dlpack::or_raise(py, tensor.clone_data())?;
-                self.from_dlpack.bind(py).call1((dlpack::export(py, &copy, false)?,))
+        let give = |tensor: &Tensor| match &self.exchange {
+            Some(exchange) => exchange.give(py, tensor),
+            // PyTorch 2.6 takes legacy capsules only, which cannot state that memory is read-only.
+            None => self.from_dlpack.bind(py).call1((dlpack::export(py, tensor, false)?,)),
+        };
+        match give(tensor) {
+            Err(error) if error.is_instance_of::<PyBufferError>(py) => {
+                give(&dlpack::or_raise(py, tensor.clone_data())?)
             }
+            result => result,
         }
     }
 }
@@ -650,10 +657,11 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
     if let Some(torch) = TORCH.get(py) {
         return Ok(Some(torch));
     }
-    let Some(module) = imported(py, "torch")? else { return Ok(None) };
+    let Some(module) = imported(intern!(py, "torch"))? else { return Ok(None) };
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
     let exchange = module.getattr("utils")?.getattr("dlpack")?;
     let torch = Torch {
+        exchange: Exchange::of(&tensor),
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
         from_dlpack: exchange.getattr("from_dlpack")?.unbind(),
@@ -681,14 +689,19 @@ fn numpy(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
     if let Some(array) = ARRAY.get(py) {
         return Ok(Some(array.bind(py)));
     }
-    let Some(module) = imported(py, "numpy")? else { return Ok(None) };
+    let Some(module) = imported(intern!(py, "numpy"))? else { return Ok(None) };
     let array = module.getattr("ndarray")?.cast_into::<PyType>()?.unbind();
     Ok(Some(ARRAY.get_or_init(py, || array).bind(py)))
 }
 
-fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let modules = py.import("sys")?.getattr("modules")?.cast_into::<PyDict>()?;
-    modules.get_item(name)
+/// Returns a module if the program imported it.
+fn imported<'py>(name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    static MODULES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let py = name.py();
+    let modules = MODULES.get_or_try_init(py, || {
+        py.import("sys")?.getattr("modules")?.cast_into::<PyDict>().map(Bound::unbind).map_err(PyErr::from)
+    })?;
+    modules.bind(py).get_item(name)
 }
 
 /// Raises an error of the compiler in Python.

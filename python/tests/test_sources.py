@@ -56,6 +56,47 @@ def test_definitions_have_their_lines():
     assert lines[0] == "@deco\n" and lines[-1] == "    return x + 1\n" and first == wrapped.__wrapped__.__code__.co_firstlineno
 
 
+def lines_with_less_indentation(
+    x: int,  # the parenthesis below closes the signature
+) -> str:
+    text = """
+unindented
+"""
+    # more
+# less
+    if x > 0:
+        return (text +
+"a")
+
+    return text
+
+
+def two(x: int) -> int: return x + 2
+
+
+async def other(): pass
+
+
+def in_one_line(flag):
+    def inner(x: int) -> int: return x + 1; y = 1  # fmt: skip
+    return inner
+
+
+def after() -> int:
+    return 1 \
++ 2
+# a comment behind
+
+
+def test_the_end_of_a_definition():
+    text = "".join(definition(lines_with_less_indentation)[0])
+    assert text.endswith('"a")\n\n    return text\n') and jit.script(lines_with_less_indentation)(1) == "\nunindented\na"
+    assert definition(two)[0] == ["def two(x: int) -> int: return x + 2\n"] and jit.script(two)(1) == 3
+    assert "".join(definition(in_one_line(True))[0]).startswith("    def inner(") and len(definition(in_one_line(True))[0]) == 1
+    assert "".join(definition(after)[0]).endswith("return 1 \\\n+ 2\n") and jit.script(after)() == 3
+    assert definition(other)[0] == ["async def other(): pass\n"]
+
+
 def test_definitions_without_source():
     made = type("Made", (), {})
     with pytest.raises(OSError):
