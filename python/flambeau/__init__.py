@@ -83,6 +83,12 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module("flambeau.torch_names")
         found = globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
         return found
-    from ._ops import Operator
+    from ._ops import Operator, is_known
 
+    if not is_known(f"torch.{name}"):
+        raise AttributeError(f"module 'flambeau' has no attribute {name!r}, and programs have no function `torch.{name}`")
     return Operator(f"torch.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, "torch_names"})

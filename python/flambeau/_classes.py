@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import enum
 import sys
@@ -85,8 +86,8 @@ def _scope(cls: type, method: types.FunctionType | None = None) -> Callable[[str
             return _in_frames(name, method or own[0]) if value is _MISSING else value
 
         return find
-    module = vars(sys.modules.get(cls.__module__, types))
-    return lambda name: cls if name == cls.__name__ else module.get(name, getattr(types, name, _MISSING))
+    module = vars(sys.modules.get(cls.__module__, builtins))
+    return lambda name: cls if name == cls.__name__ else module.get(name, getattr(builtins, name, _MISSING))
 
 
 def _in_frames(name: str, function: types.FunctionType) -> Any:

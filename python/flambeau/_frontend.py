@@ -103,7 +103,6 @@ class Source:
         column, last = (len(source[:at].decode(errors="ignore")) for at in (start, start + 1 if end is None else end))
         return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
 
-
     def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
         """Returns the position behind an operand and the parentheses that enclose it, and whether there are any."""
         at, is_enclosed = (node.end_lineno, node.end_col_offset), False
@@ -136,6 +135,17 @@ class Edits:
     def replace_range(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
         """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
         self._edits.append((*start, *end, text))
+
+    def rename(self, node: ast.FunctionDef, name: str) -> None:
+        """Replaces the name of a definition."""
+        if name == node.name:
+            return
+        line = self.source.lines[node.lineno - 1].encode()[node.col_offset :].decode()
+        found = _DEFINITION.match(line)
+        if found is None:
+            raise self.source.place(node).error("the name of a function must be in the line of its `def`")
+        start = node.col_offset + len(line[: found.start(1)].encode())
+        self.replace_range((node.lineno, start), (node.lineno, start + len(found[1].encode())), name)
 
     def insert(self, at: tuple[int, int], text: str) -> None:
         """Inserts a text at a (line, offset in bytes) pair, behind what was inserted there before."""
@@ -185,7 +195,8 @@ class Edits:
         return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
 
 
-_COMMENT = re.compile(r"""("[^"]*"|'[^']*')|#.*""")
+_COMMENT = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|#.*""")
+_DEFINITION = re.compile(r"def\s+(\w+)")
 
 _NOT_RUN = "This Python function is annotated to be ignored and cannot be run"
 
@@ -868,9 +879,7 @@ class Texts:
         if self.is_candidate:
             self.optional.add(name)
         edits = Edits(source)
-        if name != node.name:
-            start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
-            edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
+        edits.rename(node, name)
         rewriter = Rewriter(self, edits, scope_of(function))
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
@@ -977,13 +986,14 @@ class Texts:
         name = name if isinstance(name, str) else "object"
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
-        before = len(self.texts)
+        texts, names, fallbacks = len(self.texts), len(self._names), len(self.fallbacks)
         try:
             return self._value_text(value, path, place)
         except UnsupportedError as error:
-            # What was added for a function that turned out to need Python is harmless, but incomplete.
-            del self.texts[before:]
-            self._names = {key: name for key, name in self._names.items() if key != id(value)}
+            # What was added for a function that turned out to need Python is incomplete. A later use of it adds it again.
+            del self.texts[texts:], self.fallbacks[fallbacks:]
+            for key in list(self._names)[names:]:
+                self._used.discard(self._names.pop(key))
             return self.leave(value, name, place, error.message)
 
     def _value_text(self, value: Any, path: str, place: Place) -> str:

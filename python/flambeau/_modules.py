@@ -591,10 +591,9 @@ class _Facts:
         _check_self(source, node)
         edits = Edits(source)
         rewriter = _MethodRewriter(self, edits, scope_of(function), wanted)
-        if name and name != node.name:
+        if name:
             # A method under a second name, such as `forward = _forward`.
-            start = source.lines[node.lineno - 1].encode().find(b"def ", node.col_offset) + 4
-            edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
+            edits.rename(node, name)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
         elif overload is None:

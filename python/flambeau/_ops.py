@@ -24,6 +24,25 @@ _MAX_CACHED = 4096
 def forget() -> None:
     """Drops the compiled expressions: there are new operators or rules."""
     _functions.clear()
+    _known.clear()
+
+
+_known: dict[str, bool] = {}
+
+
+def is_known(name: str) -> bool:
+    """Returns whether programs have a function, such as ``torch.add``, or a method of tensors, such as ``Tensor.add``."""
+    known = _known.get(name)
+    if known is None:
+        called = name.replace("Tensor.", "a0.", 1)
+        try:
+            _native.compile(f"def f(a0: Tensor):\n    {called}()\n    return a0\n", f"<{name}>")
+            known = True
+        except CompileError as error:
+            # A call without its arguments has another error.
+            known = "has no attribute or method" not in error.message and not error.message.startswith("Unknown builtin op")
+        _known[name] = known
+    return known
 
 
 trace: Any = None

@@ -121,7 +121,7 @@ def _setitem(self: Tensor, index: Any, value: Any) -> None:
 
 def _getattr(self: Tensor, name: str) -> Any:
     """A name that the class does not have is a method of tensors in programs."""
-    if name.startswith("__"):
+    if name.startswith("__") or not _ops.is_known(f"Tensor.{name}"):
         raise AttributeError(f"'Tensor' object has no attribute '{name}'")
 
     def bound(*args: Any, **kwargs: Any) -> Any:

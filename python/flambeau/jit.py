@@ -316,6 +316,10 @@ class ScriptModule(metaclass=_ModuleType):
         """Returns the bytes of the archive that ``save`` writes."""
         return self._root().save_bytes(_files(_extra_files))
 
+    def fallbacks(self) -> list[Fallback]:
+        """The uses of objects that all methods leave to Python, if the module was compiled with ``fallback``."""
+        return list(self.__dict__.get("_fallbacks", ()))
+
     def _root(self) -> _native.Program:
         """Returns the program whose module this is."""
         program = self._native.program()
@@ -458,7 +462,9 @@ def _script(definition: Any, texts: Texts) -> Any:
         definition = prepared(definition, {})
         modules = Modules(texts)
         modules.class_of(definition)
-        return modules.adopt(modules.compile(), definition)
+        module = modules.adopt(modules.compile(), definition)
+        module.__dict__["_fallbacks"] = texts.fallbacks
+        return module
     if type(definition).__module__ == "builtins" or callable(definition):
         from .errors import MisuseError
 
@@ -619,7 +625,7 @@ def __getattr__(name: str) -> Any:
 def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None) -> Any:
     """Loads an archive (``.pt``) as a :class:`ScriptModule`, an exported program (``.pt2``) as an :class:`ExportedProgram`.
 
-    ``f`` is a path or a readable file. The values of ``_extra_files`` become the contents of the archive's extra files of the
+    ``f`` is a path, or of an archive a readable file. The values of ``_extra_files`` become the contents of the archive's extra files of the
     same names. Tensors are on the processor, whatever ``map_location`` is.
     """
     if hasattr(f, "read"):

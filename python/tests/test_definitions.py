@@ -696,3 +696,54 @@ def test_isinstance_with_nested_tuples():
         return 1 if isinstance(x, (int, (float, bool))) else 2
 
     assert [jit.script(kind)(x) for x in (1, 2.5, "a")] == [1, 1, 2]
+
+
+class Settings:
+    rate: float
+    names: List[str]
+
+
+def test_a_class_without_methods():
+    @jit.script
+    def f(settings: Settings) -> float:
+        return settings.rate
+
+    assert "settings.rate" in f.code
+
+
+def two_functions_of_one_name():
+    def  helper(x: int) -> int:  # noqa: E271
+        return x + 1
+
+    first = helper
+
+    def  helper(x: int) -> int:  # noqa: E271
+        return x * 10
+
+    def größe(x: int) -> int:
+        return x - 1
+
+    second, third = helper, größe
+
+    def größe(x: int) -> int:
+        return x - 2
+
+    return first, second, third, größe
+
+
+def test_functions_of_one_name_are_renamed():
+    a, b, c, d = two_functions_of_one_name()
+
+    @jit.script
+    def f(x: int) -> Tuple[int, int, int, int]:
+        return a(x), b(x), c(x), d(x)
+
+    assert f(5) == (6, 50, 4, 3)
+
+
+def test_texts_with_quotes_in_chains_of_comparisons():
+    @jit.script
+    def f(x: int) -> bool:
+        return 0 < len('it\'s # "a"') < x  # a comment
+
+    assert f(12) and not f(10)

@@ -230,3 +230,36 @@ def test_types_of_objects_are_not_tested():
         @jit.script(fallback=True)
         def f(n: int) -> bool:
             return isinstance(vector(), int)
+
+
+def shared_part(x: int) -> int:
+    return x + 1
+
+
+def with_else_branch(x: int) -> int:
+    for i in range(x):
+        x = shared_part(x)
+    else:
+        x = 0
+    return x
+
+
+def test_a_refused_function_leaves_what_it_calls():
+    @jit.script(fallback=True)
+    def f(x: int) -> int:
+        y: int = with_else_branch(x)
+        return y + shared_part(x)
+
+    assert f(3) == 4
+    assert [fallback.name for fallback in f.fallbacks()] == ["with_else_branch"]
+
+
+def test_fallbacks_of_modules():
+    nn = pytest.importorskip("torch.nn")
+
+    class Reader(nn.Module):
+        def forward(self, path: str) -> str:
+            return open(path).readline()
+
+    module = jit.script(Reader(), fallback=True)
+    assert module(__file__).startswith('"""What') and [fallback.name for fallback in module.fallbacks()] == ["open"]

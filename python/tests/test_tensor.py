@@ -40,7 +40,7 @@ def test_methods_and_namespaces():
     assert flambeau.cat([x, x], dim=1).shape == (2, 4) and flambeau.zeros([2]).tolist() == [0, 0]
     values, indices = x.max(dim=1)
     assert (values.tolist(), indices.tolist()) == ([2, 4], [1, 1])
-    with pytest.raises(flambeau.CompileError):
+    with pytest.raises(AttributeError):
         x.no_such_method()
 
 
@@ -183,3 +183,13 @@ def test_gradients_are_set():
         x.grad = tensor([1.0])
     with pytest.raises(flambeau.MisuseError, match="requires a gradient"):
         tensor([1.0]).grad = tensor([1.0])
+
+
+def test_names_that_programs_do_not_have():
+    assert not hasattr(flambeau.tensor([1.0]), "nosuch") and hasattr(flambeau.tensor([1.0]), "relu")
+    with pytest.raises(AttributeError, match="'Tensor' object has no attribute 'nosuch'"):
+        flambeau.tensor([1.0]).nosuch()
+    assert not hasattr(flambeau, "nosuch") and flambeau.relu(flambeau.tensor([-1.0])).tolist() == [0.0]
+    with pytest.raises(ImportError):
+        from flambeau import analyis  # noqa: F401
+    assert {"fuzz", "rewrite_pass", "Tensor"} <= set(dir(flambeau))
