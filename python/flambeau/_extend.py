@@ -175,6 +175,8 @@ class RuleTrial:
 
     def __repr__(self) -> str:
         outcome = "both sides agree" if self.failure is None else f"the sides differ:\n{self.failure}"
+        if self.failure is None and self.tried == 0:
+            outcome = f"nothing was compared: {self.refused or 'no arguments fit the rule'}"
         return f"<RuleTrial {self.rule}: {self.tried} comparisons, {outcome}>"
 
 

@@ -258,6 +258,17 @@ rule copies [exact]: contiguous(%x) => %x
         assert_eq!(wrong, ["first", "form", "order", "removes", "copies"]);
     }
 
+    #[test]
+    fn rules_are_tried_on_complex_numbers() {
+        let registry = crate::registry();
+        let mut rules = RuleSet::new();
+        let source =
+            Source::new("neg.rules", "use aten\nrule twice [exact]: neg.complex(neg.complex(%x)) => %x\n");
+        rules.add(&source, &registry, &Vocabulary::standard()).expect("it reads");
+        let trials = try_rules(&registry, &rules, TrialLimits::default());
+        assert!(!trials.is_empty() && trials.iter().all(|trial| trial.tried > 0 && trial.failure.is_none()));
+    }
+
     const CELL: &str = "graph(%x : Tensor, %hx : Tensor, %cx : Tensor, %wi : Tensor, %wh : Tensor, %bi : Tensor, %bh : Tensor):
   %1 : int = prim::Constant[value=1]()
   %4 : int = prim::Constant[value=4]()

@@ -28,7 +28,7 @@ use flambeau_exec::sample::{ElementDistribution, broadcastable, shape as draw_sh
 use flambeau_exec::{ExecError, Gen, Host, reference};
 use flambeau_ir::types::TypeKind;
 use flambeau_ir::{CompilationUnit, Editor, Graph, IValue, Prim, Registry, Type, ValueId};
-use flambeau_tensor::{DType, Tensor, compare};
+use flambeau_tensor::{Complex, DType, Tensor, compare};
 use std::sync::Arc;
 
 /// Bounds on the number of attempts.
@@ -393,6 +393,10 @@ fn draw_one(ty: Type, full: &[i64], rank: usize, g: &mut Gen<'_>) -> IValue {
         TypeKind::Int => IValue::Int(g.int(-dim, dim)),
         TypeKind::Float => IValue::Float(*g.pick(&[-1.5, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0])),
         TypeKind::Bool => IValue::Bool(g.flag()),
+        TypeKind::Complex => {
+            let part = |g: &mut Gen<'_>| *g.pick(&[-1.5, 0.0, 0.5, 2.0]);
+            IValue::complex(Complex::new(part(g), part(g)))
+        }
         TypeKind::Var(_) if g.flag() => IValue::None,
         TypeKind::Number | TypeKind::Any | TypeKind::Var(_) => {
             if g.flag() {
