@@ -120,10 +120,12 @@ fn changes() -> Vec<OverloadRow> {
             .raises()
             .sample(and_index),
         row("aten::Delete", "t", "`del self[idx]`.", |cx| {
-            let empty = cx.list(0)?.is_empty();
-            let past = if empty { "pop index out of range" } else { "list index out of range" };
-            let at = position(cx.list(0)?, cx.int(1)?, past)?;
-            let old = cx.list(0)?.write().remove(at);
+            let i = cx.int(1)?;
+            let mut items = cx.list(0)?.write();
+            let past = if items.is_empty() { "pop index out of range" } else { "list index out of range" };
+            let old = remove(&mut items, i, past)?;
+            // Its destructor may read the list.
+            drop(items);
             drop(old);
             Ok(())
         })
@@ -170,11 +172,12 @@ fn changes() -> Vec<OverloadRow> {
     ]
 }
 
-/// Resolves a possibly negative index.
-fn position(list: &List, i: i64, message: &str) -> Result<usize, KernelError> {
-    let n = list.len();
+/// Removes the element at a possibly negative index.
+fn remove(items: &mut ListItems, i: i64, message: &str) -> Result<IValue, KernelError> {
+    let n = items.len();
     let at = if i < 0 { i.saturating_add(n as i64) } else { i };
-    usize::try_from(at).ok().filter(|&at| at < n).ok_or_else(|| index_error(message))
+    let at = usize::try_from(at).ok().filter(|&at| at < n).ok_or_else(|| index_error(message))?;
+    Ok(items.remove(at))
 }
 
 fn insert(cx: &mut KernelCx<'_>) -> KernelResult {
@@ -190,12 +193,11 @@ fn insert(cx: &mut KernelCx<'_>) -> KernelResult {
 }
 
 fn pop(cx: &mut KernelCx<'_>) -> KernelResult {
-    let list = cx.list(0)?;
-    if list.is_empty() {
-        return Err(index_error("pop from empty list"));
-    }
-    let at = position(list, cx.int(1)?, "list index out of range")?;
-    let value = list.write().remove(at);
+    let i = cx.int(1)?;
+    let mut items = cx.list(0)?.write();
+    let past = if items.is_empty() { "pop from empty list" } else { "list index out of range" };
+    let value = remove(&mut items, i, past)?;
+    drop(items);
     cx.ret(value);
     Ok(())
 }
@@ -264,7 +266,10 @@ fn searches() -> Vec<OverloadRow> {
         .sample(and_elem),
         row("aten::remove", "{}", "Removes the first element equal to `el`.", |cx| {
             let at = find(cx)?.ok_or_else(|| KernelError::input("list.remove(x): x not in list"))?;
-            let old = cx.list(0)?.write().remove(at);
+            let mut items = cx.list(0)?.write();
+            // Another thread may have changed the list since.
+            let old = remove(&mut items, at as i64, "list.remove(x): x not in list")?;
+            drop(items);
             drop(old);
             Ok(())
         })

@@ -85,6 +85,16 @@ class Source:
         if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
             raise self.place(node).error("only functions that `def` defines can be compiled")
         self.node = node
+        if indent:
+            self._restore_texts("if True:\n" + "".join(lines))
+
+    def _restore_texts(self, indented: str) -> None:
+        """Gives literals of several lines the values that they have with their indentation."""
+        texts = [part for part in ast.walk(self.node) if _is_text_of_several_lines(part)]
+        if texts:
+            originals = [part for part in ast.walk(ast.parse(indented)) if _is_text_of_several_lines(part)]
+            for text, original in zip(texts, originals, strict=True):
+                text.value = original.value  # type: ignore[attr-defined]
 
     @staticmethod
     def of_text(text: str, name: str, node: Any) -> Source:
@@ -118,6 +128,10 @@ class Source:
             else:
                 break
         return at, is_enclosed
+
+
+def _is_text_of_several_lines(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno != node.end_lineno
 
 
 class Edits:
@@ -456,6 +470,16 @@ class Rewriter:
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.function(node, None)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        # The lines of the text are moved with those of the definition.
+        if not self.text and _is_text_of_several_lines(node):
+            self.edits.replace(node, repr(node.value))
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        # Documentation has no value.
+        if not isinstance(node.value, ast.Constant):
+            self.visit(node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.annotation(node.annotation)
@@ -940,6 +964,7 @@ class Texts:
             tensor = value if isinstance(value, _native.Tensor) else None
         else:
             tensor = _native.from_dlpack(value.detach() if hasattr(value, "detach") else value)
+            self._of_torch = self._of_torch or type(value).__module__.split(".")[0] == "torch"
         if tensor is None:
             return self.literal(value, place)
         known = self.known(value)

@@ -109,6 +109,23 @@ def to_numpy(tensor: Any) -> Any:
         return numpy.asarray(tensor)
 
 
+def after_write(tensor: Any, moved: Any) -> None:
+    """Tells PyTorch that a program wrote its tensor, and gives the tensor the sizes, strides and memory of another one, if a program
+    changed them."""
+    import torch
+
+    if moved is not None:
+        storage = tensor.untyped_storage()
+        offset = moved.data_ptr() - storage.data_ptr()
+        with torch.no_grad():
+            if 0 <= offset and offset + moved.untyped_storage().nbytes() <= storage.nbytes():
+                tensor.as_strided_(moved.size(), moved.stride(), offset // tensor.element_size())
+            else:
+                tensor.set_(moved)
+    if not tensor.is_inference():
+        torch.autograd.graph.increment_version(tensor)
+
+
 def torch_rng_state() -> bytes:
     """Returns the state of PyTorch's default generator."""
     import torch

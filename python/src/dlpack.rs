@@ -94,7 +94,7 @@ impl Drop for Taken {
 }
 
 /// Makes a tensor over the memory of a capsule, which is consumed.
-pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
+pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans, access: Access) -> PyResult<Tensor> {
     let py = capsule.py();
     let raw = capsule.as_ptr();
     // SAFETY: `raw` is a live object; `PyCapsule_IsValid` checks that it is a capsule of that name, and the capsule's pointer
@@ -114,11 +114,20 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<
     };
     let taken =
         taken.ok_or_else(|| misuse(py, "expected a DLPack capsule that was not used before".to_owned()))?;
-    tensor_of(py, taken, loans)
+    tensor_of(py, taken, loans, access)
+}
+
+/// What a program may do with memory that is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// What its owner allows.
+    AsLent,
+    /// Read it.
+    ReadOnly,
 }
 
 /// Makes a tensor over memory that was taken.
-fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans) -> PyResult<Tensor> {
+fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans, access: Access) -> PyResult<Tensor> {
     // SAFETY: the structure is valid until the deleter is called, which `taken` does when it is dropped.
     let (tensor, writable) = unsafe {
         match &taken {
@@ -139,6 +148,7 @@ fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans) -> PyResult<Tensor
         None if len == 0 => NonNull::dangling(),
         None => return Err(misuse(py, "the DLPack tensor has no data".to_owned())),
     };
+    let writable = writable && access == Access::AsLent;
     let bytes = Bytes { start, len, writable, owner: Box::new(taken) };
     // SAFETY: the producer guarantees that the elements are valid until the deleter is called; calls hold the arguments, and
     // documentation forbids access by other threads during a call.
@@ -325,13 +335,18 @@ impl Exchange {
     ///
     /// # Errors
     /// The exception of the library, or that of memory that is not taken.
-    pub(crate) fn take(&self, object: &Bound<'_, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
+    pub(crate) fn take(
+        &self,
+        object: &Bound<'_, PyAny>,
+        loans: &mut Loans,
+        access: Access,
+    ) -> PyResult<Tensor> {
         let mut managed = std::ptr::null_mut();
         // SAFETY: the function takes an object of its class and a place for the result; the interpreter lock is held. What it returns
         // is consumed here only.
         let status = unsafe { (self.from_object)(object.as_ptr().cast(), &raw mut managed) };
         match NonNull::new(managed) {
-            Some(managed) if status == 0 => tensor_of(object.py(), Taken::Versioned(managed), loans),
+            Some(managed) if status == 0 => tensor_of(object.py(), Taken::Versioned(managed), loans, access),
             _ => Err(PyErr::fetch(object.py())),
         }
     }

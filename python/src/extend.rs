@@ -16,13 +16,14 @@ use flambeau::rewrite::autodiff::Gradients;
 use flambeau::rewrite::rules::trial::{TrialLimits, try_rules};
 use flambeau::tensor::{DType, Tensor};
 use flambeau::{FunctionSchema, IValue, Session, Type};
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::misuse;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::{Ungraded, empty_program, set_kernel_error};
+use crate::program::{Ungraded, empty_program, set_kernel_error, set_raised};
 use crate::shape_functions::{ShapeFunction, shape_rules};
 use crate::values::{Call, Failure, or_raise};
 
@@ -192,7 +193,12 @@ fn distinct(py: Python<'_>, value: IValue, args: &[IValue]) -> PyResult<IValue> 
 fn kernel_error(py: Python<'_>, error: PyErr) -> KernelError {
     let class = error.get_type(py).name().map_or_else(|_| "RuntimeError".to_owned(), |n| n.to_string());
     let message = error.value(py).str().map_or_else(|_| String::new(), |text| text.to_string());
-    set_kernel_error(error);
+    if error.is_instance_of::<PyException>(py) {
+        set_kernel_error(error);
+    } else {
+        // `KeyboardInterrupt` and `SystemExit` end the run as themselves.
+        set_raised(error);
+    }
     KernelError::new(Fault::Input, class, message)
 }
 

@@ -3,14 +3,14 @@
 //! Two storages over the same bytes would break the tensor library's locking: a storage's lock protects its bytes only if
 //! no other storage has them. [`Loans`] therefore gives each range of bytes to at most one storage at a time. Tensors within a
 //! range share its storage if the range was lent for the same call, or for a handle of Python that was passed to [`share`] and that
-//! is still alive. Other memory that overlaps a range is copied. Copies are read-only, so that a write that its owner would not
+//! is still alive. Ranges of one call that overlap become one: the arguments are taken again ([`Loans::restart`]). Other memory that overlaps a range is copied. Copies are read-only, so that a write that its owner would not
 //! see is an error instead of lost.
 #![allow(unsafe_code, reason = "tensors over memory of other libraries")]
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flambeau::tensor::{Storage, Tensor, TensorError};
 use pyo3::prelude::*;
@@ -68,11 +68,14 @@ pub(crate) struct Bytes {
     pub(crate) owner: Box<dyn Any + Send + Sync>,
 }
 
-/// An entry of [`LENT`], removed before the owner releases the bytes.
+/// What keeps the bytes of a range alive.
+type Owners = Arc<Mutex<Vec<Box<dyn Any + Send + Sync>>>>;
+
+/// An entry of [`LENT`], removed before the owners release the bytes.
 struct Range {
     start: usize,
     // The field is dropped after `Range::drop` has removed the entry.
-    _owner: Box<dyn Any + Send + Sync>,
+    _owners: Owners,
 }
 
 impl Drop for Range {
@@ -84,7 +87,19 @@ impl Drop for Range {
 /// The memory that is lent for one call.
 #[derive(Default)]
 pub(crate) struct Loans {
-    taken: Vec<(usize, usize, Storage)>,
+    taken: Vec<Loan>,
+    /// Ranges that are lent as a whole, because arguments have parts of them that overlap.
+    unions: Vec<(usize, usize)>,
+    /// Whether a union was added since the last start.
+    is_outdated: bool,
+}
+
+/// A range that was lent for a call.
+struct Loan {
+    start: usize,
+    end: usize,
+    storage: Storage,
+    owners: Owners,
 }
 
 impl Loans {
@@ -108,30 +123,73 @@ impl Loans {
         }
         let start = bytes.start.as_ptr() as usize;
         let end = start.saturating_add(bytes.len);
-        let within = |(s, e, _): &&(usize, usize, Storage)| {
-            *s <= start && end <= *e && (start - s).is_multiple_of(item)
+        let within = |loan: &&Loan| {
+            loan.start <= start && end <= loan.end && (start - loan.start).is_multiple_of(item)
         };
-        if let Some((s, _, storage)) = self.taken.iter().find(within) {
-            return Ok((storage.clone(), start - s));
+        if let Some(loan) = self.taken.iter().find(within) {
+            // The range may have been lent as a union, of which the first owner has a part.
+            loan.owners.lock().unwrap_or_else(PoisonError::into_inner).push(bytes.owner);
+            return Ok((loan.storage.clone(), start - loan.start));
+        }
+        let overlaps = |loan: &&Loan| loan.start < end && start < loan.end;
+        if let Some((s, e)) = self.taken.iter().find(overlaps).map(|loan| (loan.start, loan.end)) {
+            self.unite(start.min(s), end.max(e));
         }
         // A storage that may be written is not one for bytes that may not.
         let known = if bytes.writable { shared(py, start, end) } else { None };
         if let Some((storage, offset)) = known.filter(|(_, offset)| offset % item == 0) {
             return Ok((storage, offset));
         }
-        let aligned = start.is_multiple_of(ALIGNMENT);
-        if !aligned || !register(start, end) {
+        let is_part = |&&(s, e): &&(usize, usize)| s <= start && end <= e && (start - s).is_multiple_of(item);
+        let (first, last) = self.unions.iter().find(is_part).copied().unwrap_or((start, end));
+        let aligned = first.is_multiple_of(ALIGNMENT);
+        if !aligned || !register(first, last) {
             // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
             // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the
             // range during this call.
             let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), bytes.len) };
             return Ok((copied(range)?, 0));
         }
-        let owner = Box::new(Range { start, _owner: bytes.owner });
-        // SAFETY: the caller's contract, and the range was registered for this storage alone.
-        let storage = unsafe { Storage::lent(bytes.start, bytes.len, bytes.writable, owner)? };
-        self.taken.push((start, end, storage.clone()));
-        Ok((storage, 0))
+        let owners: Owners = Arc::new(Mutex::new(vec![bytes.owner]));
+        let owner = Box::new(Range { start: first, _owners: Arc::clone(&owners) });
+        let before = start - first;
+        // SAFETY: the caller's contract for `bytes`, and the range was registered for this storage alone. A union consists of ranges
+        // of arguments of this call, each of which overlaps another, so that they lie in one allocation and its address is not null:
+        // the caller's contract holds for each, and their owners are added to those of the storage when the arguments are taken.
+        // Until then, which is during the call, the caller of the function holds the arguments.
+        let storage = unsafe {
+            let start = NonNull::new_unchecked(bytes.start.as_ptr().wrapping_sub(before));
+            Storage::lent(start, last - first, bytes.writable, owner)?
+        };
+        self.taken.push(Loan { start: first, end: last, storage: storage.clone(), owners });
+        Ok((storage, before))
+    }
+
+    /// Adds a range that is lent as a whole when the arguments are taken again.
+    fn unite(&mut self, mut first: usize, mut last: usize) {
+        if self.unions.iter().any(|&(s, e)| s <= first && last <= e) {
+            return;
+        }
+        self.unions.retain(|&(s, e)| {
+            let is_apart = last <= s || e <= first;
+            if !is_apart {
+                (first, last) = (first.min(s), last.max(e));
+            }
+            is_apart
+        });
+        self.unions.push((first, last));
+        self.is_outdated = true;
+    }
+
+    /// Whether arguments overlap in a way that needs all of them to be taken again.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated
+    }
+
+    /// Gives everything back that was taken, so that the arguments can be taken again.
+    pub(crate) fn restart(&mut self) {
+        self.is_outdated = false;
+        self.taken.clear();
     }
 }
 

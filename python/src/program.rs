@@ -374,20 +374,11 @@ impl PyFunction {
         if args.len() > params.len() {
             return Err(self.too_many(py, args.len()));
         }
-        let mut values = Vec::with_capacity(args.len());
-        for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
-            values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
-        }
-        let mut named: Vec<(String, IValue)> = Vec::new();
-        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
-            let name: String = name.extract()?;
-            let Some(i) = params.iter().position(|p| p.name.as_str() == name) else {
-                continue;
-            };
-            if i < args.len() {
-                return Err(self.given_twice(py, &name));
-            }
-            named.push((name, call.argument_or(&arg, &params[i], |found| self.mismatch(i, &arg, found))?));
+        let (mut values, mut named) = self.arguments(&mut call, args, kwargs)?;
+        while call.restart() {
+            // Dropped first, so that their memory is given back.
+            drop((values, named));
+            (values, named) = self.arguments(&mut call, args, kwargs)?;
         }
         if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
             self.check_names(py, args.len(), kwargs)?;
@@ -417,8 +408,35 @@ impl PyFunction {
         if let Some(generator) = &generator {
             rng::give_back(py, generator)?;
         }
+        call.tell_torch()?;
         let result = result.map_err(|error| with_cause(py, error, raised))?;
         call.result(&result, &self.program, 0)
+    }
+
+    /// Converts the arguments: those by position, and those by name.
+    fn arguments<'py>(
+        &self,
+        call: &mut Call<'_, 'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<(Vec<IValue>, Vec<(String, IValue)>)> {
+        let params = self.entry.params();
+        let mut values = Vec::with_capacity(args.len());
+        for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
+            values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
+        }
+        let mut named: Vec<(String, IValue)> = Vec::new();
+        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
+            let name: String = name.extract()?;
+            let Some(i) = params.iter().position(|p| p.name.as_str() == name) else {
+                continue;
+            };
+            if i < args.len() {
+                return Err(self.given_twice(args.py(), &name));
+            }
+            named.push((name, call.argument_or(&arg, &params[i], |found| self.mismatch(i, &arg, found))?));
+        }
+        Ok((values, named))
     }
 
     /// Returns an entry of a program.

@@ -11,7 +11,7 @@ use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
 use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
 use flambeau::ir::{Symbol, Type};
-use flambeau::tensor::{Complex, Device, Tensor};
+use flambeau::tensor::{Complex, Device, Layout, Tensor};
 use flambeau::{Error, IValue};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -22,7 +22,7 @@ use pyo3::types::{
 };
 
 use crate::containers::Container;
-use crate::dlpack::{self, Exchange};
+use crate::dlpack::{self, Access, Exchange};
 use crate::errors::{misuse, raise};
 use crate::host::Hosted;
 use crate::lent::Loans;
@@ -51,9 +51,25 @@ pub(crate) struct Call<'a, 'py> {
     /// Objects that were made for instances of Python classes, with the instances.
     objects: Vec<(Object, Bound<'py, PyAny>)>,
     loans: Loans,
-    /// Tensors of other libraries, with the objects they were made from.
-    tensors: Vec<(Tensor, Bound<'py, PyAny>)>,
+    tensors: Vec<Taken<'py>>,
     library: Option<Library>,
+}
+
+/// A tensor of another library.
+struct Taken<'py> {
+    tensor: Tensor,
+    /// What it was made from.
+    object: Bound<'py, PyAny>,
+    /// Its layout and version when it was taken.
+    layout: Layout,
+    version: u64,
+}
+
+impl Taken<'_> {
+    /// Whether a program changed its sizes, strides or memory.
+    fn is_moved(&self) -> bool {
+        *self.tensor.layout() != self.layout
+    }
 }
 
 /// Why a value was not converted.
@@ -218,7 +234,13 @@ impl<'a, 'py> Call<'a, 'py> {
                     Err(Failure::Raised(error)) => return Err(Failure::Raised(error)),
                     _ => {}
                 }
-                let mut tries = options.iter().map(|&option| self.value(object, option, depth + 1));
+                // As in PyTorch no scalar is converted to a type that is not its own.
+                let is_container = |ty: &&Type| {
+                    use TypeKind::{Bool, Complex, Float, Int, Number, Str};
+                    !matches!(ty.kind(), Bool | Int | Float | Complex | Number | Str)
+                };
+                let mut tries =
+                    options.iter().filter(is_container).map(|&option| self.value(object, option, depth + 1));
                 tries.find(|tried| !matches!(tried, Err(Failure::Type))).unwrap_or(Err(Failure::Type))
             }
             TypeKind::Class(_) | TypeKind::Interface(_) | TypeKind::AnyClass => {
@@ -250,7 +272,7 @@ impl<'a, 'py> Call<'a, 'py> {
         if object.is_instance_of::<PyInt>() {
             return Err(Failure::Raised(misuse(self.py, format!("{object} does not fit into 64 bits"))));
         }
-        // dtypes, layouts and memory formats are integers in programs.
+        // As dtypes, layouts and memory formats are.
         static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let code = CODE.import(self.py, "flambeau._dtypes", "code_of")?.call1((object,))?;
         code.extract().map(IValue::Int).map_err(|_| Failure::Type)
@@ -386,7 +408,18 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             return Ok(IValue::Dict(dict));
         }
-        self.tensor(object).map(IValue::Tensor)
+        match self.tensor(object) {
+            Err(Failure::Type) => self.device_or_dtype(object),
+            tensor => tensor.map(IValue::Tensor),
+        }
+    }
+
+    /// Converts a device, or a dtype, layout or memory format, which are integers in programs.
+    fn device_or_dtype(&mut self, object: &Bound<'py, PyAny>) -> Converted {
+        if object.get_type().name()? == "device" {
+            return self.value(object, Type::DEVICE, 0);
+        }
+        self.int(object)
     }
 
     /// Takes a tensor of any library.
@@ -398,8 +431,8 @@ impl<'a, 'py> Call<'a, 'py> {
             self.library.get_or_insert(Library::Own);
             return Ok(tensor.get().0.clone());
         }
-        if let Some((tensor, _)) = self.tensors.iter().find(|(_, known)| known.is(object)) {
-            return Ok(tensor.clone());
+        if let Some(known) = self.tensors.iter().find(|known| known.object.is(object)) {
+            return Ok(known.tensor.clone());
         }
         let torch = torch(self.py)?;
         let (capsule, library) = match torch {
@@ -415,15 +448,46 @@ impl<'a, 'py> Call<'a, 'py> {
                 (capsule_of(&method)?, if numpy { Library::Numpy } else { Library::Own })
             }
         };
-        let tensor = dlpack::import(&capsule, &mut self.loans)?;
+        let tensor = dlpack::import(&capsule, &mut self.loans, Access::AsLent)?;
         Ok(self.taken(tensor, object, library))
     }
 
     /// Keeps the object that a tensor was made from.
     fn taken(&mut self, tensor: Tensor, object: &Bound<'py, PyAny>, library: Library) -> Tensor {
         self.library.get_or_insert(library);
-        self.tensors.push((tensor.clone(), object.clone()));
+        let (layout, version) = (tensor.layout().clone(), tensor.version());
+        self.tensors.push(Taken { tensor: tensor.clone(), object: object.clone(), layout, version });
         tensor
+    }
+
+    /// Whether all arguments must be converted again, because their memory overlaps. What was taken so far is given back then.
+    pub(crate) fn restart(&mut self) -> bool {
+        let is_outdated = self.loans.is_outdated();
+        if is_outdated {
+            self.objects.clear();
+            self.tensors.clear();
+            self.loans.restart();
+        }
+        is_outdated
+    }
+
+    /// Tells PyTorch what a run did to its tensors: that their memory was written, and their new sizes and strides.
+    ///
+    /// # Errors
+    /// The exception of PyTorch.
+    pub(crate) fn tell_torch(&self) -> PyResult<()> {
+        if self.tensors.is_empty() || self.library != Some(Library::Torch) {
+            return Ok(());
+        }
+        let Some(torch) = torch(self.py)? else { return Ok(()) };
+        for taken in &self.tensors {
+            let is_torch = || taken.object.is_instance(torch.tensor.bind(self.py));
+            if (taken.tensor.version() != taken.version || taken.is_moved()) && is_torch()? {
+                let result = taken.is_moved().then(|| torch.tensor(self.py, &taken.tensor)).transpose()?;
+                helper(self.py, "after_write")?.call1((&taken.object, result))?;
+            }
+        }
+        Ok(())
     }
 
     /// Converts a result.
@@ -529,8 +593,11 @@ impl<'a, 'py> Call<'a, 'py> {
 
     fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
-        if let Some((_, object)) = self.tensors.iter().find(|(known, _)| known.ptr_eq(tensor)) {
-            return Ok(object.clone());
+        if let Some(known) = self.tensors.iter().find(|known| known.tensor.ptr_eq(tensor)) {
+            // The shape of an array cannot always be changed.
+            if !known.is_moved() || self.library == Some(Library::Torch) {
+                return Ok(known.object.clone());
+            }
         }
         let own = |tensor: &Tensor| Ok(Bound::new(py, PyTensor(tensor.clone()))?.into_any());
         let of_torch = || self.program.is_some_and(|program| program.of_torch);
@@ -619,13 +686,16 @@ impl Torch {
             }
             return self.take(&object.call_method0("detach")?, loans);
         }
-        let tensor = match &self.exchange {
-            Some(exchange) => exchange.take(object, loans)?,
-            None => dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans)?,
+        let take = |object: &Bound<'py, PyAny>, loans: &mut Loans, access| match &self.exchange {
+            Some(exchange) => exchange.take(object, loans, access),
+            None => dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans, access),
         };
-        // The conjugate bit of complex tensors is not part of DLPack; the method raises the exception.
-        if tensor.dtype().is_complex() && object.call_method0("is_conj")?.is_truthy()? {
-            object.call_method0("__dlpack__")?;
+        let is = |question: &Bound<'py, PyString>| object.call_method0(question)?.is_truthy();
+        let tensor = take(object, loans, Access::AsLent)?;
+        // The bits are not part of DLPack. What they mean is a copy, and a write of it would be lost.
+        if is(intern!(py, "is_neg"))? || tensor.dtype().is_complex() && is(intern!(py, "is_conj"))? {
+            let resolved = object.call_method0("resolve_conj")?.call_method0("resolve_neg")?;
+            return take(&resolved, loans, Access::ReadOnly);
         }
         Ok(tensor)
     }

@@ -139,3 +139,32 @@ def test_dtypes_pickle():
 def test_ranges_are_lists_of_integers():
     unit = flambeau.CompilationUnit("def f(x: List[int]):\n    return x[1:]\n\ndef g(x: List[bool]):\n    return all(x)\n")
     assert unit.f(range(4)) == [1, 2, 3] and unit.g([1, 0]) is False
+
+
+def test_scalars_of_unions_are_not_converted():
+    number = flambeau.CompilationUnit("def f(x: Union[int, float]) -> float:\n    return float(x)\n").f
+    assert (number(2), number(2.5)) == (2.0, 2.5)
+    for wrong in (True, "a", flambeau.tensor([1])):
+        with pytest.raises(flambeau.MisuseError):
+            number(wrong)
+    several = flambeau.CompilationUnit("def f(x: Union[List[int], str]) -> str:\n    return str(x)\n").f
+    assert (several([1, 2]), several("a")) == ("[1, 2]", "a")
+
+
+def test_lists_that_threads_share():
+    pop = flambeau.CompilationUnit("def f(l: List[int]):\n    while len(l) > 0:\n        l.pop()\n").f
+    shared = flambeau.jit.script(list(range(20_000)))
+    found = []
+
+    def run():
+        try:
+            pop(shared)
+        except BaseException as error:
+            found.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(shared) == 0 and all(isinstance(error, IndexError) for error in found)

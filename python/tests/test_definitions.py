@@ -747,3 +747,26 @@ def test_texts_with_quotes_in_chains_of_comparisons():
         return 0 < len('it\'s # "a"') < x  # a comment
 
     assert f(12) and not f(10)
+
+
+class TextsOfSeveralLines:
+    def __init__(self):
+        self.text = """a
+      b"""
+
+    def get(self) -> str:
+        """Documentation
+    outdented"""
+        return self.text + """
+c
+   d""" + "e\
+f"
+
+
+def test_texts_of_several_lines_keep_their_indentation():
+    @jit.script
+    def f() -> str:
+        return TextsOfSeveralLines().get() + """x
+        y"""
+
+    assert f() == "a\n      b\nc\n   def" + "x\n        y"

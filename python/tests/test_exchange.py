@@ -110,3 +110,49 @@ def test_memory_that_a_living_tensor_has_is_shared():
     with pytest.raises((flambeau.Error, BufferError)):
         add(x[3:5], one)
     assert part.tolist() == [2, 3]
+
+
+def test_arguments_that_overlap():
+    write = f("def f(x, y):\n    x.add_(1)\n    return y + 0\n")
+    memory = np.ones(16, dtype=np.float32)
+    assert write(memory[4:12], memory[8:16]).tolist() == [2, 2, 2, 2, 1, 1, 1, 1]
+    assert write(memory[8:16], memory[4:12]).tolist() == [2, 2, 2, 2, 3, 3, 3, 3]
+    three = f("def f(x, y, z):\n    y.mul_(2)\n    return x + 0, z + 0\n")
+    memory = np.arange(16, dtype=np.float32)
+    x, z = three(memory[0:6], memory[4:12], memory[8:16])
+    assert (x.tolist(), z.tolist()) == ([0, 1, 2, 3, 8, 10], [16, 18, 20, 22, 12, 13, 14, 15])
+    assert memory.tolist() == [0, 1, 2, 3, 8, 10, 12, 14, 16, 18, 20, 22, 12, 13, 14, 15]
+    keep = f("def f(x, y):\n    return x[1:]\n")(memory[0:8], memory[4:12])
+    del x, z
+    assert keep.tolist() == [1, 2, 3, 8, 10, 12, 14]
+
+
+def test_shapes_that_programs_change():
+    x = np.ones((2, 2))
+    y = f("def f(x):\n    return x.unsqueeze_(0)\n")(x)
+    assert y.shape == (1, 2, 2) and x.shape == (2, 2)
+    torch = pytest.importorskip("torch")
+    for change in ("unsqueeze_(0)", "t_()", "squeeze_()", "as_strided_([2], [2], 1)", "transpose_(0, 1)"):
+        t, expected = torch.arange(6.0).reshape(2, 3), torch.arange(6.0).reshape(2, 3)
+        result = f(f"def f(x):\n    return x.{change}\n")(t)
+        eval(f"expected.{change}")
+        assert result is t and t.shape == expected.shape and t.stride() == expected.stride() and torch.equal(t, expected)
+
+
+def test_bits_of_tensors_that_capsules_do_not_have():
+    torch = pytest.importorskip("torch")
+    add = f("def f(x):\n    return x + 1\n")
+    z = torch.tensor([1 + 2j])
+    assert add(z.conj().imag).tolist() == [-1] and add(z.conj()).tolist() == [2 - 2j]
+    with pytest.raises(flambeau.Error):
+        f("def f(x):\n    return x.add_(1)\n")(z.conj().imag)
+
+
+def test_defaults_of_pytorch_return_its_tensors():
+    torch = pytest.importorskip("torch")
+
+    @flambeau.jit.script
+    def g(x: torch.Tensor = torch.ones(2)):  # noqa: B008
+        return x
+
+    assert isinstance(g(), torch.Tensor)

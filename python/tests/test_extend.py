@@ -276,3 +276,18 @@ def test_registered_rules_optimize_programs():
         return torch.lgamma(x) * 2
 
     assert f(tensor([1.0])).tolist() == [0.0] and called
+
+
+def test_interrupts_end_searches_and_kernels():
+    def interrupted(graph):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        flambeau.fuzz(interrupted, seconds=5)
+
+    @flambeau.custom_op("interrupts::now(Tensor x) -> Tensor")
+    def now(x):
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        now(flambeau.tensor([1.0]))

@@ -127,3 +127,17 @@ def test_gradients_of_parameters_within_programs():
     assert module(x).tolist() == [2.0, 4.0] and net.weight.grad.tolist() == [2.0, 4.0]
     net.zero_grad()
     assert module(x).tolist() == [1.0, 2.0]
+
+
+def test_writes_are_versions():
+    z = torch.ones(2)
+    x = torch.ones(2, requires_grad=True)
+    y = x * z
+    jit.script(written)(z)
+    assert z._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def written(z: torch.Tensor):
+    z.mul_(10)
