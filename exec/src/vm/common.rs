@@ -4,29 +4,11 @@
 //! inlined, and take and return words in machine registers, where `value_step` returns a result in memory. Everything else,
 //! errors included, is left to `value_step`: a function that does not apply has changed nothing.
 
-use super::dispatch::{ScalarRegisters, ValueBank};
+use super::dispatch::ValueBank;
 use super::steps::{discard, own_list, put};
 use crate::bytecode::{Instr, Operand, OperandSource};
 use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, index_in};
 use flambeau_ir::value::{IValue, ListItems};
-
-/// Stores the word of a common case in register `to`; returns whether there is one.
-#[inline(always)]
-pub(super) fn stored<S: ScalarRegisters + ?Sized>(s: &mut S, to: u32, word: Option<u64>) -> bool {
-    word.map(|word| s.set(to, word)).is_some()
-}
-
-/// Stores the word of a common case in register `to`, and returns the number of instructions to skip. Without a word these
-/// do the work.
-#[inline(always)]
-pub(super) fn skipped<S: ScalarRegisters + ?Sized>(
-    s: &mut S,
-    to: u32,
-    word: Option<u64>,
-    count: usize,
-) -> usize {
-    if stored(s, to, word) { count } else { 0 }
-}
 
 /// The elements of a list that are words of one kind.
 pub(super) trait Element: Word {

@@ -41,7 +41,7 @@ enum Outcome {
 }
 
 /// The scalar registers of a frame.
-pub(super) trait ScalarRegisters {
+trait ScalarRegisters {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
     fn words(&mut self) -> &mut [u64];
@@ -119,7 +119,7 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 /// }
 /// ```
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $values:ident, $pc:ident, $failed:ident, $exit:ident, { $($arms:tt)* }]
+    ([$op:expr, $i:ident, $s:ident, $values:ident, $pc:ident, $step:block, $exit:ident, { $($arms:tt)* }]
      { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
@@ -143,39 +143,78 @@ macro_rules! dispatch {
             Opcode::MovV => common::move_value($values.v, $i.b, $i.a),
             Opcode::Drop => common::drop_register($values.v, $i.a),
             Opcode::Is | Opcode::IsNot => steps::is($i, $values.code, $s.words(), $values.v),
-            Opcode::Load => $failed = !common::load_word($i, $s.words(), $values.v),
-            Opcode::UnboxI => $failed = !common::stored($s, $i.a, common::word($values.v, $i.b, ScalarKind::Int)),
-            Opcode::UnboxF => $failed = !common::stored($s, $i.a, common::word($values.v, $i.b, ScalarKind::Float)),
-            Opcode::UnboxB => $failed = !common::stored($s, $i.a, common::word($values.v, $i.b, ScalarKind::Bool)),
-            Opcode::ListLen => $failed = !common::stored($s, $i.a, common::length($values.v, $i.b)),
-            Opcode::ListGetI => $failed = !common::stored($s, $i.a, common::element::<i64>($values.v, $i.b, $s.int($i.c))),
-            Opcode::ListGetF => $failed = !common::stored($s, $i.a, common::element::<f64>($values.v, $i.b, $s.int($i.c))),
-            Opcode::ListGetB => $failed = !common::stored($s, $i.a, common::element::<bool>($values.v, $i.b, $s.int($i.c))),
-            Opcode::ListGetV => $failed = !common::element_value($values.v, $i.b, $s.int($i.c), $i.a),
+            Opcode::Load => if !common::load_word($i, $s.words(), $values.v) $step,
+            Opcode::UnboxI => match common::word($values.v, $i.b, ScalarKind::Int) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::UnboxF => match common::word($values.v, $i.b, ScalarKind::Float) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::UnboxB => match common::word($values.v, $i.b, ScalarKind::Bool) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListLen => match common::length($values.v, $i.b) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetI => match common::element::<i64>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetF => match common::element::<f64>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetB => match common::element::<bool>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetV => if !common::element_value($values.v, $i.b, $s.int($i.c), $i.a) $step,
             Opcode::ListSetI => {
-                $failed = !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c));
+                if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
             Opcode::ListSetF => {
-                $failed = !common::set_element::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c));
+                if !common::set_element::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
             Opcode::ListSetB => {
-                $failed = !common::set_element::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c));
+                if !common::set_element::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
-            Opcode::AppendI => $failed = !common::append::<i64>($values.v, $i.a, $s.get($i.b)),
-            Opcode::AppendF => $failed = !common::append::<f64>($values.v, $i.a, $s.get($i.b)),
-            Opcode::AppendB => $failed = !common::append::<bool>($values.v, $i.a, $s.get($i.b)),
-            Opcode::GetWord => $failed = !common::stored($s, $i.a, common::slot_word($i, $values.v)),
+            Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::AppendF => if !common::append::<f64>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::AppendB => if !common::append::<bool>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::GetWord => match common::slot_word($i, $values.v) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
             Opcode::ListGetNested => $pc += steps::get_nested($i, $s.words(), $values.v),
             Opcode::Fast => $pc += usize::from(fast::run($i, $s.words(), $values)),
-            Opcode::DictGetI => $pc += common::skipped($s, $i.a, dicts::get_of_int($i, $s.int($i.c), $values), 1),
-            Opcode::DictGetS => $pc += common::skipped($s, $i.a, dicts::get_of_str($i, $values), 1),
-            Opcode::DictHasI => $pc += common::skipped($s, $i.a, dicts::has_int($i, $s.int($i.c), $values), 1),
-            Opcode::DictHasS => $pc += common::skipped($s, $i.a, dicts::has_str($i, $values), 1),
+            Opcode::DictGetI => if let Some(word) = dicts::get_of_int($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictGetS => if let Some(word) = dicts::get_of_str($i, $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictHasI => if let Some(word) = dicts::has_int($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictHasS => if let Some(word) = dicts::has_str($i, $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
             Opcode::DictSetI => {
                 $pc += usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values));
             }
             Opcode::DictSetS => $pc += usize::from(dicts::set_of_str($i, $s.get($i.a), $values)),
-            Opcode::ByteIs => $pc += common::skipped($s, $i.a, common::byte_is($i, $s.int($i.c), $values), 4),
+            Opcode::ByteIs => if let Some(word) = common::byte_is($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 4;
+            },
             Opcode::Count
             | Opcode::ListSetV
             | Opcode::AppendV
@@ -189,7 +228,7 @@ macro_rules! dispatch {
             | Opcode::Call
             | Opcode::Sync
             | Opcode::Join
-            | Opcode::Ret => $failed = true,
+            | Opcode::Ret => $step,
         }
     };
 }
@@ -332,9 +371,15 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     loop {
         let i = &instrs[pc];
         watch.executed(pc);
-        // Whether the common case of an instruction on values did not apply.
-        let mut failed = false;
-        for_each_operation!(dispatch i.op, i, s, values, pc, failed, exit, {
+        // What no common case covers. A block per arm, because a common one would take machine registers from all arms.
+        for_each_operation!(dispatch i.op, i, s, values, pc, {
+            match value_step(i, s.words(), values) {
+                Ok(Outcome::Next) => {}
+                Ok(Outcome::Skip(count)) => pc += count,
+                Ok(Outcome::Leave) => exit!(leave(i)),
+                Err(error) => exit!(Exit::Fail(error)),
+            }
+        }, exit, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::MovPair => {
                 s.set(i.a, s.get(i.b));
@@ -361,14 +406,6 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
             }
         });
-        if failed {
-            match value_step(i, s.words(), values) {
-                Ok(Outcome::Next) => {}
-                Ok(Outcome::Skip(count)) => pc += count,
-                Ok(Outcome::Leave) => exit!(leave(i)),
-                Err(error) => exit!(Exit::Fail(error)),
-            }
-        }
         pc += 1;
     }
 }
