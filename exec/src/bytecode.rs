@@ -184,6 +184,22 @@ for_each_operation! {
     ListGetNested,
     /// Tries the fast path `d` of site `a`; on success, skips the next instruction, which performs the site.
     Fast,
+    /// `s[a]` = value of the integer key `s[c]` in the dictionary `v[b]`, a number of kind `d`. On success, skips the next
+    /// instruction, which performs the site; so do the other instructions on dictionaries.
+    DictGetI,
+    /// … of the string key `operand c`.
+    DictGetS,
+    /// `s[a]` = whether the integer key `s[c]` is in the dictionary `v[b]`.
+    DictHasI,
+    /// … the string key `operand c`.
+    DictHasS,
+    /// Value of the integer key `s[c]` in the dictionary `v[b]` = `s[a]`, a number of kind `d`.
+    DictSetI,
+    /// … of the string key `operand c`.
+    DictSetS,
+    /// `s[a]` = whether byte `s[c]` of the string `operand b` is the byte `d`; negated if `e`. On success, skips the next
+    /// four instructions, which make a string of the byte and compare it.
+    ByteIs,
     /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
     GetWord,
     /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a

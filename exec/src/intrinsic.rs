@@ -493,11 +493,17 @@ pub(crate) fn index_error() -> KernelError {
     KernelError::new(flambeau_tensor::Fault::Input, "IndexError", "list index out of range")
 }
 
+/// Resolves a possibly negative index into a list of `len` elements; `None` if it is out of range.
+#[inline(always)]
+pub(crate) fn index_in(i: i64, len: usize) -> Option<usize> {
+    let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
+    ((at as u64) < len as u64).then_some(at as usize)
+}
+
 /// Resolves a possibly negative index into a list of `len` elements.
 #[inline]
 pub(crate) fn wrap_index(i: i64, len: usize) -> Result<usize, KernelError> {
-    let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
-    if at >= 0 && (at as usize) < len { Ok(at as usize) } else { Err(index_error()) }
+    index_in(i, len).ok_or_else(index_error)
 }
 
 /// Reads an element.

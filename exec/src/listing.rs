@@ -121,6 +121,18 @@ impl Code {
                 let path = FastPath::of_field(i.d).map_or_else(String::new, |path| format!("{path:?}"));
                 format!("Fast {path}, else")
             }
+            DictGetI | DictHasI => {
+                format!("s{} = {name} {}, {}, else", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
+            DictGetS | DictHasS => format!("s{} = {name} {}, {}, else", i.a, o(i.b), o(i.c)),
+            DictSetI | DictSetS => {
+                let key = if op == DictSetI { s(i.c, ScalarKind::Int) } else { o(i.c) };
+                format!("{name} {}, {key}, {}, else", o(i.b), s(i.a, ScalarKind::of_field(i.d)))
+            }
+            ByteIs => {
+                let (byte, sense) = (char::from(i.d).escape_default(), if i.e == 0 { "==" } else { "!=" });
+                format!("s{} = ByteIs {}, {} {sense} '{byte}', else", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
             ListGetNested => {
                 let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
                 format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))

@@ -34,8 +34,8 @@ impl CompileStage {
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
-        "inline,scalar_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,insert_profile_nodes,\
-         insert_branch_counters",
+        "inline,scalar_replacement,optional_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce,\
+         insert_profile_nodes,insert_branch_counters",
     ),
     (
         "specialized",

@@ -55,7 +55,7 @@ pub enum Compilation {
 const PIPELINES: &[(&str, &str)] = &[
     (
         "simplify",
-        "inline,scalar_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce",
+        "inline,scalar_replacement,optional_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce",
     ),
     ("default", "simplify,peephole,fold_facts,saturate,cse,dce,fuse,dce"),
 ];

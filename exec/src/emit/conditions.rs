@@ -1,4 +1,4 @@
-//! Register bank of a type, and comparisons that become conditional jumps.
+//! Register bank of a type, comparisons that become conditional jumps, and divisions that need none.
 
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
@@ -20,6 +20,20 @@ pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
         Intrinsic::Scalar(op) => Some(*op),
         _ => None,
     }
+}
+
+/// Returns the operation and its right operand that compute an integer division by a constant power of two, or its remainder.
+/// Both round towards minus infinity, as the shift and the mask do.
+pub(super) fn without_division(graph: &Graph, node: NodeId, op: ScalarOp) -> Option<(ScalarOp, u64)> {
+    let divisor = match op {
+        ScalarOp::IFloorDiv | ScalarOp::IMod => graph.operands(node).nth(1).and_then(|v| graph.constant(v)),
+        _ => None,
+    };
+    let divisor = u64::try_from(divisor?.as_int()?).ok().filter(|d| d.is_power_of_two())?;
+    Some(match op {
+        ScalarOp::IMod => (ScalarOp::IAnd, divisor - 1),
+        _ => (ScalarOp::IShr, u64::from(divisor.ilog2())),
+    })
 }
 
 /// Returns the comparisons that are computed by the branch that uses them. Emission skips these nodes and evaluates

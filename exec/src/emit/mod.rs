@@ -229,6 +229,9 @@ impl<'g> Emit<'g> {
         let mut known: HashMap<(AttrsId, Type), u32, FxBuildHasher> = HashMap::default();
         for node in graph.nodes_deep() {
             if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node)) {
+                if let Some((_, word)) = conditions::without_division(graph, node, *op) {
+                    self.word(word);
+                }
                 // Convert integer constants that are used as floats.
                 for (value, &kind) in graph.operands(node).zip(op.signature().0) {
                     if let (ScalarKind::Float, Some(IValue::Int(i))) = (kind, graph.constant(value)) {

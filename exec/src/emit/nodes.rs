@@ -1,9 +1,10 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
+use super::conditions::without_division;
 use super::moves::Move;
 use super::{Emit, Loc, Operand, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Forked, Instr, Opcode, SiteOp};
+use crate::bytecode::{Forked, Instr, Opcode, OperandSource, SiteOp};
 use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
@@ -12,6 +13,7 @@ use crate::kernel::Kernel;
 use crate::structural::GuardCheck;
 use crate::{resolve, structural};
 use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::IValue;
 use flambeau_ir::{NodeId, OpKind, Prim, Symbol, Type, ValueId};
 use std::sync::OnceLock;
 
@@ -75,9 +77,75 @@ impl Emit<'_> {
         }
         let Some(call) = self.instrs.pop() else { return };
         self.nodes.pop();
-        self.push(node, Opcode::Fast, call.a, 0, 0);
-        self.small_fields(path as u8, 0);
+        let fast = Instr { op: Opcode::Fast, a: call.a, b: 0, c: 0, d: path as u8, e: 0 };
+        self.instrs.push(self.dict_instruction(path, call.a, node).unwrap_or(fast));
+        self.nodes.push(node);
         self.push(node, call.op, call.a, 0, 0);
+        self.byte_compared(node, path);
+    }
+
+    /// Returns the instruction of a fast path of a dictionary with integer or string keys and numbers as values.
+    fn dict_instruction(&self, path: FastPath, site: u32, node: NodeId) -> Option<Instr> {
+        let site = &self.sites[site as usize];
+        let operands = &self.operands[site.operands.start as usize..site.operands.end as usize];
+        let (word, [int, text]) = match path {
+            FastPath::DictGet => {
+                (self.operands.get(site.dests.start as usize)?, [Opcode::DictGetI, Opcode::DictGetS])
+            }
+            FastPath::DictContains => {
+                (self.operands.get(site.dests.start as usize)?, [Opcode::DictHasI, Opcode::DictHasS])
+            }
+            FastPath::DictSet => (operands.get(2)?, [Opcode::DictSetI, Opcode::DictSetS]),
+            _ => return None,
+        };
+        // A dictionary that dies at the node is left to the general path, which drops it.
+        let (OperandSource::Scalar(kind, a), OperandSource::Copy(_)) = (word.place(), operands[0].place())
+        else {
+            return None;
+        };
+        let (op, c) = match operands[1].place() {
+            OperandSource::Scalar(ScalarKind::Int, r) => (int, r),
+            OperandSource::Copy(_) | OperandSource::Move(_) | OperandSource::Const(_)
+                if self.graph.ty(self.graph.operand(node, 1)) == Type::STR =>
+            {
+                (text, operands[1].0)
+            }
+            _ => return None,
+        };
+        Some(Instr { op, a, b: operands[0].0, c, d: kind as u8, e: 0 })
+    }
+
+    /// Precedes `s[i] == "c"` by an instruction that makes no string of the byte.
+    fn byte_compared(&mut self, node: NodeId, path: FastPath) {
+        let graph = self.graph;
+        let negated = match path {
+            FastPath::StrEqual => 0,
+            FastPath::StrNotEqual => 1,
+            _ => return,
+        };
+        let [byte, text] = [graph.operand(node, 0), graph.operand(node, 1)];
+        let Some(IValue::Str(text)) = graph.constant(text) else { return };
+        let (&[wanted], Some(start)) = (text.as_bytes(), self.instrs.len().checked_sub(4)) else { return };
+        let (get, compare) = (self.instrs[start], self.instrs[start + 2]);
+        let follows = (self.label as usize) <= start
+            && get.op == Opcode::Fast
+            && get.d == FastPath::StrGet as u8
+            && self.nodes[start] == graph.def(byte)
+            && graph.use_count(byte) == 1;
+        if !follows {
+            return;
+        }
+        let get = &self.operands[self.sites[get.a as usize].operands.start as usize..];
+        let dest = self.operands.get(self.sites[compare.a as usize].dests.start as usize);
+        let (OperandSource::Copy(_) | OperandSource::Const(_), OperandSource::Scalar(ScalarKind::Int, c)) =
+            (get[0].place(), get[1].place())
+        else {
+            return;
+        };
+        let Some(OperandSource::Scalar(_, a)) = dest.map(|dest| dest.place()) else { return };
+        let both = Instr { op: Opcode::ByteIs, a, b: get[0].0, c, d: wanted, e: negated };
+        self.instrs.insert(start, both);
+        self.nodes.insert(start, node);
     }
 
     /// Whether all users of a value are fast paths that only read it.
@@ -271,6 +339,16 @@ impl Emit<'_> {
     fn scalar(&mut self, node: NodeId, op: ScalarOp, args: &[ValueId]) -> bool {
         let (kinds, kind) = op.signature();
         let graph = self.graph;
+        if let (Some((reduced, word)), &[value, _]) = (without_division(graph, node, op), args)
+            && kind_of(graph.ty(value)) == Some(ScalarKind::Int)
+            && graph.ty(graph.result(node, 0)) == Type::INT
+        {
+            let (value, word) = (self.as_word(value, ScalarKind::Int, node), self.word(word));
+            self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
+            let dest = self.result_word(node);
+            self.push(node, Opcode::of_scalar(reduced), dest, value, word);
+            return true;
+        }
         let unfit = |(&v, &k): (&ValueId, &ScalarKind)| {
             k != ScalarKind::Float && kind_of(graph.ty(v)) == Some(ScalarKind::Float)
         };

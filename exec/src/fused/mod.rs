@@ -8,16 +8,17 @@
 mod build;
 mod lanes;
 mod program;
+mod rows;
 mod tile;
 
 use crate::bytecode::Code;
 use crate::error::KernelError;
 use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
-use flambeau_tensor::loops::RowPart;
 use flambeau_tensor::math::Real;
-use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes, wrap_dim};
-use program::{Chunk, TileInput, TileProgram};
+use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
+use program::{TileInput, TileProgram};
+use rows::RowPlan;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use tile::TilePool;
@@ -43,108 +44,6 @@ struct Lanes<'a> {
 enum Lane {
     Tensor(usize),
     Number(f64),
-}
-
-/// The inputs of a group that is computed row by row. A row has the elements that differ in the last index only.
-struct Rows<'a> {
-    tensors: SmallVec<[&'a Tensor; 8]>,
-    /// The rows of each tensor input and of each piece.
-    parts: SmallVec<[RowPart; 16]>,
-    /// One entry per input of the program; `Lane::Tensor` indexes `parts`.
-    sources: SmallVec<[Lane; 16]>,
-    /// The sizes of the outputs.
-    sizes: Dims,
-}
-
-impl<'a> Rows<'a> {
-    /// Finds the rows. Returns `None` if an input has rows of another length than the others, or neither as many rows as the
-    /// outputs nor one, or if an output would have another shape than the others.
-    fn of(program: &TileProgram, args: &'a [IValue]) -> Option<Rows<'a>> {
-        let (mut tensors, mut parts, mut sources) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
-        // The arguments of `tensors`.
-        let mut known: SmallVec<[u32; 8]> = SmallVec::new();
-        // For each source: its rank, and the sizes before the last one.
-        let mut shapes: SmallVec<[(usize, &[i64]); 16]> = SmallVec::new();
-        let mut length = None;
-        for input in &program.inputs {
-            let (arg, piece) = match *input {
-                TileInput::Arg(arg) => (arg, None),
-                TileInput::Piece(i) => (program.pieces[i as usize].arg, Some(program.pieces[i as usize])),
-            };
-            let tensor = match args.get(arg as usize)? {
-                IValue::Tensor(tensor) => tensor,
-                number if piece.is_none() => {
-                    sources.push(Lane::Number(number_of(number)?));
-                    shapes.push((0, &[]));
-                    continue;
-                }
-                _ => return None,
-            };
-            let (&whole, leading) = tensor.sizes().split_last()?;
-            let (n, start, rank) = match piece {
-                None => (whole, 0, tensor.rank()),
-                Some(piece) => {
-                    let chunk = &program.chunks[piece.chunk as usize];
-                    let rank = chunked_rank(chunk, args)?;
-                    if wrap_dim(chunk.dim, rank).ok()? + 1 != rank || whole % chunk.chunks != 0 {
-                        return None;
-                    }
-                    let n = whole / chunk.chunks;
-                    (n, usize::try_from(n).ok()? * piece.number as usize, rank)
-                }
-            };
-            if *length.get_or_insert(n) != n {
-                return None;
-            }
-            let at = known.iter().position(|&other| other == arg).unwrap_or_else(|| {
-                known.push(arg);
-                tensors.push(tensor);
-                known.len() - 1
-            });
-            sources.push(Lane::Tensor(parts.len()));
-            shapes.push((rank, leading));
-            let stride =
-                if leading.iter().all(|&size| size == 1) { 0 } else { usize::try_from(whole).ok()? };
-            parts.push(RowPart { tensor: at, start, stride });
-        }
-        let rank = shapes.iter().map(|shape| shape.0).max()?;
-        let all = shapes.iter().map(|shape| shape.1).find(|leading| leading.iter().any(|&size| size != 1));
-        let all = all.unwrap_or(&[]);
-        let ends_with = |longer: &[i64], shorter: &[i64]| {
-            let (front, back) = longer.split_at(longer.len() - shorter.len());
-            same_sizes(back, shorter) && front.iter().all(|&size| size == 1)
-        };
-        let is_whole = |leading: &[i64]| match leading.len() >= all.len() {
-            true => ends_with(leading, all),
-            false => ends_with(all, leading),
-        };
-        let is_one = |leading: &[i64]| leading.iter().all(|&size| size == 1);
-        if !shapes.iter().all(|&(rank, leading)| rank == 0 || is_one(leading) || is_whole(leading)) {
-            return None;
-        }
-        let is_full = |output: &Vec<u32>| {
-            let own = || output.iter().map(|&input| shapes[input as usize]);
-            own().any(|shape| shape.0 == rank) && own().any(|shape| all.is_empty() || is_whole(shape.1))
-        };
-        if !program.reads.iter().all(is_full) {
-            return None;
-        }
-        let mut sizes = Dims::from_elem(1, rank);
-        let (last, front) = sizes.split_last_mut()?;
-        *last = length?;
-        let gap = front.len().checked_sub(all.len())?;
-        front[gap..].copy_from_slice(all);
-        Some(Rows { tensors, parts, sources, sizes })
-    }
-}
-
-/// The rank of the shape that the arguments of a chunk broadcast to.
-fn chunked_rank(chunk: &Chunk, args: &[IValue]) -> Option<usize> {
-    chunk
-        .args
-        .iter()
-        .map(|&arg| Some(args.get(arg as usize)?.as_tensor()?.rank()))
-        .try_fold(0, |most, rank| rank.map(|rank| most.max(rank)))
 }
 
 fn number_of(value: &IValue) -> Option<f64> {
@@ -240,17 +139,22 @@ impl FusedGroup {
         rets: &mut Rets,
     ) -> Result<bool, KernelError> {
         let program = &self.program;
-        let Some(rows) = Rows::of(program, args) else { return Ok(false) };
-        let length = rows.sizes.last().map_or(0, |&n| n as usize);
-        if length > loops::blockwise_len::<T>() {
-            return Ok(false);
-        }
         let mut tiles = pool.acquire(program);
         let tiles = tiles.get();
-        tiles.begin(program, &rows.sources, length);
-        let row = |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.run(program, &rows.sources, ins, outs);
-        let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
-        Ok(loops::each_row::<T>(&rows.tensors, &rows.parts, &rows.sizes, outputs, row, to)?)
+        // Shapes seldom change from run to run, and finding the rows takes as long as computing some.
+        let known = tiles.rows.take().filter(|plan| plan.holds_for(args));
+        let Some(mut plan) = known.or_else(|| RowPlan::of(program, args).map(Box::new)) else {
+            return Ok(false);
+        };
+        let length = plan.sizes.last().map_or(0, |&n| n as usize);
+        let is_done = length <= loops::blockwise_len::<T>() && plan.read_numbers(args) && {
+            tiles.begin(program, &plan.sources, length);
+            let row = |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.run(program, &plan.sources, ins, outs);
+            let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
+            loops::each_row::<T>(&plan.tensors(args), &plan.parts, &plan.sizes, outputs, row, to)?
+        };
+        tiles.rows = Some(plan);
+        Ok(is_done)
     }
 
     /// Splits the arguments of all chunks; returns `None` if that is an error, which the bytecode reports.

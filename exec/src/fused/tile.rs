@@ -6,6 +6,7 @@
 use super::Lane;
 use super::lanes::{self, GROUP};
 use super::program::{Slot, Step, TileProgram};
+use super::rows::RowPlan;
 use flambeau_tensor::loops::blockwise_len;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
@@ -13,6 +14,8 @@ use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 /// Buffers of one program: computed tiles, constants, copies of inputs, copies of outputs. Reused between runs.
 pub(super) struct Tiles<T> {
     buffers: Vec<Vec<T>>,
+    /// The rows of the last run, if the group is computed row by row.
+    pub(super) rows: Option<Box<RowPlan>>,
 }
 
 /// Number of pooled buffer sets. If more threads run the program at a time, the others allocate their own.
@@ -59,7 +62,7 @@ impl<T: Real> Tiles<T> {
     fn new(program: &TileProgram) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
-        let mut tiles = Tiles { buffers: vec![vec![T::ZERO; blockwise_len::<T>()]; n] };
+        let mut tiles = Tiles { buffers: vec![vec![T::ZERO; blockwise_len::<T>()]; n], rows: None };
         for (i, &x) in program.constants.iter().enumerate() {
             tiles.buffers[program.tiles as usize + i].fill(T::from_f64(x));
         }

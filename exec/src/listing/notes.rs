@@ -76,9 +76,12 @@ impl<'c> Notes<'c> {
                 notes.extend(self.counted_field(i.c, "the object keeps it"));
             }
             Fast => notes.extend(self.of_fast(i, node)),
+            DictGetI | DictGetS | DictHasI | DictHasS | DictSetI | DictSetS => {
+                notes.push(self.lock(i.b, self.operand(node, 0)));
+            }
             Op | Fused | BailOut | Call | Ret => self.of_site(op, i, node, &mut notes),
             // The sites of these follow, and the others neither store values nor access containers.
-            Read | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
+            Read | ByteIs | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
             UnboxI | UnboxF | UnboxB | Jmp | JTrue | JFalse => {}
             JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {}
             Next | IAddNext | FAddNext => {}

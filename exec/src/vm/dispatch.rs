@@ -1,10 +1,11 @@
 //! Interpreter loop: executes the instructions of one frame.
 //!
 //! [`execute`] runs a leading sequence of kernels (tensor programs consist mostly of these); [`run`] runs all instructions.
-//! Its state is a few machine registers: operations on words and jumps are arms of its match, and everything on values
-//! is a call of [`value_step`]. The loops exit when the frame calls, returns, or fails.
+//! Its state is a few machine registers: operations on words and jumps are arms of its match, common cases of instructions on
+//! values are calls of small functions ([`common`]), and everything else on values is a call of [`value_step`]. The loops exit
+//! when the frame calls, returns, or fails.
 
-use super::{MIN_FRAME_WORDS, StepBuffers, consume_fuel, fast, steps};
+use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem};
@@ -94,8 +95,9 @@ impl ScalarRegisters for [u64; MIN_FRAME_WORDS] {
 
 const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 
-/// The match over opcodes: arms for scalar operations and pairs come from the tables, the others from the caller. The
-/// row `IAdd(a: i64, b: i64) -> i64 = …;` and the pair `IAddMul = IAdd, IMul;` expand to the arms
+/// The match over opcodes: arms for scalar operations and pairs come from the tables, those for instructions on values are
+/// here, and the caller has those for moves of words and jumps. The row `IAdd(a: i64, b: i64) -> i64 = …;` and the pair
+/// `IAddMul = IAdd, IMul;` expand to the arms
 ///
 /// ```text
 /// Opcode::IAdd => {
@@ -108,7 +110,8 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 ///     }
 /// }
 /// Opcode::IAddMul => {
-///     let [a, b, c] = [i.b, i.c, u32::from(i.d)].map(|r| Word::from_word(s.get(r)));
+///     let (a, b) = (Word::from_word(s.get(i.b)), Word::from_word(s.get(i.c)));
+///     let c = Word::from_word(s.get(u32::from(i.d)));
 ///     match sem::IAdd(a, b).and_then(|first| sem::IMul(first, c)) {
 ///         Ok(result) => s.set(i.a, result.to_word()),
 ///         Err(fault) => exit!(Exit::Fail(fault.into())),
@@ -116,7 +119,8 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 /// }
 /// ```
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $exit:ident, { $($arms:tt)* }] { $($pair:ident = $first:ident, $second:ident;)* }
+    ([$op:expr, $i:ident, $s:ident, $values:ident, $pc:ident, $step:block, $exit:ident, { $($arms:tt)* }]
+     { $($pair:ident = $first:ident, $second:ident;)* }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
             $(Opcode::$name => {
@@ -128,13 +132,103 @@ macro_rules! dispatch {
                 }
             })*
             $(Opcode::$pair => {
-                let [a, b, c] = [$i.b, $i.c, u32::from($i.d)].map(|r| Word::from_word($s.get(r)));
+                let (a, b) = (Word::from_word($s.get($i.b)), Word::from_word($s.get($i.c)));
+                let c = Word::from_word($s.get(u32::from($i.d)));
                 match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
                     Ok(result) => $s.set($i.a, result.to_word()),
                     Err(fault) => $exit!(Exit::Fail(fault.into())),
                 }
             })*
             $($arms)*
+            Opcode::MovV => common::move_value($values.v, $i.b, $i.a),
+            Opcode::Drop => common::drop_register($values.v, $i.a),
+            Opcode::Is | Opcode::IsNot => steps::is($i, $values.code, $s.words(), $values.v),
+            Opcode::Load => if !common::load_word($i, $s.words(), $values.v) $step,
+            Opcode::UnboxI => match common::word($values.v, $i.b, ScalarKind::Int) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::UnboxF => match common::word($values.v, $i.b, ScalarKind::Float) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::UnboxB => match common::word($values.v, $i.b, ScalarKind::Bool) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListLen => match common::length($values.v, $i.b) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetI => match common::element::<i64>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetF => match common::element::<f64>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetB => match common::element::<bool>($values.v, $i.b, $s.int($i.c)) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetV => if !common::element_value($values.v, $i.b, $s.int($i.c), $i.a) $step,
+            Opcode::ListSetI => {
+                if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
+            }
+            Opcode::ListSetF => {
+                if !common::set_element::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
+            }
+            Opcode::ListSetB => {
+                if !common::set_element::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
+            }
+            Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::AppendF => if !common::append::<f64>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::AppendB => if !common::append::<bool>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::GetWord => match common::slot_word($i, $values.v) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::ListGetNested => $pc += steps::get_nested($i, $s.words(), $values.v),
+            Opcode::Fast => $pc += usize::from(fast::run($i, $s.words(), $values)),
+            Opcode::DictGetI => if let Some(word) = dicts::get_of_int($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictGetS => if let Some(word) = dicts::get_of_str($i, $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictHasI => if let Some(word) = dicts::has_int($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictHasS => if let Some(word) = dicts::has_str($i, $values) {
+                $s.set($i.a, word);
+                $pc += 1;
+            },
+            Opcode::DictSetI => {
+                $pc += usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values));
+            }
+            Opcode::DictSetS => $pc += usize::from(dicts::set_of_str($i, $s.get($i.a), $values)),
+            Opcode::ByteIs => if let Some(word) = common::byte_is($i, $s.int($i.c), $values) {
+                $s.set($i.a, word);
+                $pc += 4;
+            },
+            Opcode::Count
+            | Opcode::ListSetV
+            | Opcode::AppendV
+            | Opcode::GetSlot
+            | Opcode::SetSlot
+            | Opcode::Op
+            | Opcode::Read
+            | Opcode::Fused
+            | Opcode::AnyDefined
+            | Opcode::BailOut
+            | Opcode::Call
+            | Opcode::Sync
+            | Opcode::Join
+            | Opcode::Ret => $step,
         }
     };
 }
@@ -214,10 +308,10 @@ impl Watch for Counted<'_> {
 }
 
 /// What instructions on values need besides the scalar bank. One reference to it is all that [`run`] keeps of it.
-struct ValueBank<'a, 'e> {
-    code: &'a Code,
-    v: &'a mut [IValue],
-    env: &'a mut StepBuffers<'e>,
+pub(super) struct ValueBank<'a, 'e> {
+    pub(super) code: &'a Code,
+    pub(super) v: &'a mut [IValue],
+    pub(super) env: &'a mut StepBuffers<'e>,
 }
 
 /// Executes like [`execute`], for all kinds of instructions. A separate function, because its state is small enough to stay
@@ -277,7 +371,15 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     loop {
         let i = &instrs[pc];
         watch.executed(pc);
-        for_each_operation!(dispatch i.op, i, s, exit, {
+        // What no common case covers. A block per arm, because a common one would take machine registers from all arms.
+        for_each_operation!(dispatch i.op, i, s, values, pc, {
+            match value_step(i, s.words(), values) {
+                Ok(Outcome::Next) => {}
+                Ok(Outcome::Skip(count)) => pc += count,
+                Ok(Outcome::Leave) => exit!(leave(i)),
+                Err(error) => exit!(Exit::Fail(error)),
+            }
+        }, exit, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::MovPair => {
                 s.set(i.a, s.get(i.b));
@@ -303,12 +405,6 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             Opcode::FAddNext => {
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
             }
-            _ => match value_step(i, s.words(), values) {
-                Ok(Outcome::Next) => {}
-                Ok(Outcome::Skip(count)) => pc += count,
-                Ok(Outcome::Leave) => exit!(leave(i)),
-                Err(error) => exit!(Exit::Fail(error)),
-            },
         });
         pc += 1;
     }
@@ -321,7 +417,6 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
     let ValueBank { code, v, env } = values;
     let (code, v) = (*code, &mut **v);
     match i.op {
-        Opcode::MovV => v[i.a as usize] = std::mem::take(&mut v[i.b as usize]),
         Opcode::Load => {
             let value = steps::fetch(Operand(i.b), code, s, v);
             steps::put(&mut v[i.a as usize], value);
@@ -329,7 +424,6 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
         Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Int, code, s, v)?,
         Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
         Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
-        Opcode::Drop => steps::discard(&mut v[i.a as usize]),
         Opcode::Count => code.counters[i.a as usize].count(),
         Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
         Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
@@ -359,16 +453,12 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
                 None => crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?,
             }
         }
-        Opcode::Is | Opcode::IsNot => steps::is(i, code, s, v),
         Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
         Opcode::SetSlot => {
             let value = steps::fetch(Operand(i.c), code, s, v);
             steps::set_slot(i.a, i.b, value, code, v)?;
         }
         Opcode::Op => steps::op(code, i.a, s, v, env)?,
-        Opcode::ListGetNested => return Ok(Outcome::Skip(steps::get_nested(i, s, v))),
-        Opcode::Fast if fast::run(i, code, s, v, env) => return Ok(Outcome::Skip(1)),
-        Opcode::Fast => {}
         Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
         Opcode::Read if steps::read(code, [i.a, i.b], s, v) => return Ok(Outcome::Skip(2)),
         Opcode::Read => {}

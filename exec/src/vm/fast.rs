@@ -3,7 +3,8 @@
 //! Each returns whether it applied. Then it has stored the result, and the operands that die at the site are dropped; if not,
 //! it has changed nothing. A dictionary whose only handle is in its register is accessed without a lock.
 
-use super::StepBuffers;
+use super::dicts::{read, write};
+use super::dispatch::ValueBank;
 use super::steps::{discard, fetch, put};
 use crate::bytecode::{Code, Instr, Operand, OperandSource};
 use crate::fast_path::FastPath;
@@ -14,11 +15,13 @@ use flambeau_ir::value::{Dict, DictMap, IValue, Str};
 const UNCHECKED_STRING_LEN: usize = 1024;
 
 /// Tries the fast path of a site; returns whether it applied.
-#[inline]
-pub(super) fn run(i: Instr, code: &Code, s: &mut [u64], v: &mut [IValue], env: &mut StepBuffers<'_>) -> bool {
-    if !env.host.is_unobserved() {
+#[inline(never)]
+pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> bool {
+    if !values.env.host.is_unobserved() {
         return false;
     }
+    let ValueBank { code, v, .. } = values;
+    let (code, v) = (*code, &mut **v);
     let site = &code.sites[i.a as usize];
     let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
     let dest = match site.dests.is_empty() {
@@ -143,34 +146,10 @@ fn dict_contains(banks: &mut Banks<'_>, dict: Operand, key: Operand) -> bool {
 
 #[inline(never)]
 fn dict_set(banks: &mut Banks<'_>, dict: Operand, key: Operand, value: Operand) -> bool {
-    if let OperandSource::Scalar(kind, r) = value.place() {
-        // A number replaces a number of the same kind in place.
-        let word = banks.s[r as usize];
-        let is_set = banks.with_dict(dict, key, |dict, key| {
-            dict.get_mut().is_some_and(|map| match (map.get_mut(key), kind) {
-                (Ok(Some(IValue::Int(old))), ScalarKind::Int) => {
-                    *old = word as i64;
-                    true
-                }
-                (Ok(Some(IValue::Float(old))), ScalarKind::Float) => {
-                    *old = f64::from_bits(word);
-                    true
-                }
-                _ => false,
-            })
-        });
-        if is_set == Some(true) {
-            banks.drop_last_uses();
-            return true;
-        }
-    }
     let new = fetch(Operand::copied(value), banks.code, banks.s, banks.v);
-    let replaced = banks.with_dict(dict, key, |dict, key| match dict.get_mut() {
-        Some(map) => set(map, key, new),
-        None => set(&mut dict.write(), key, new),
-    });
+    let replaced = banks.with_dict(dict, key, |dict, key| write(dict, |map| set(map, key, new)));
     // The old value is dropped here, outside the lock, since its destructor may run arbitrary code.
-    let applied = matches!(replaced, Some(Ok(_)));
+    let applied = matches!(replaced, Some(Some(_)));
     if applied {
         banks.drop_last_uses();
     }
@@ -212,23 +191,14 @@ fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> bool {
     banks.complete(text)
 }
 
-/// Reads the entries of a dictionary, without a lock if this is the only handle.
-#[inline(always)]
-fn read<R>(dict: &mut Dict, f: impl FnOnce(&DictMap) -> R) -> R {
-    match dict.get_mut() {
-        Some(map) => f(map),
-        None => f(&dict.read()),
-    }
-}
-
 /// Sets the value of a key and returns the old value. Keys are added only to dictionaries whose growth needs no check
-/// against the memory limit; otherwise, the new value is returned as an error.
+/// against the memory limit; otherwise, there is no result.
 #[inline(always)]
-fn set(map: &mut DictMap, key: &IValue, value: IValue) -> Result<IValue, IValue> {
-    match map.replace(key, value) {
-        Err(value) if map.len() < GROWTH_CHECKED && key.is_hashable() => {
-            Ok(map.insert(key.clone(), value).ok().flatten().unwrap_or_default())
-        }
-        done => done,
+fn set(map: &mut DictMap, key: &IValue, value: IValue) -> Option<IValue> {
+    let may_grow = map.len() < GROWTH_CHECKED;
+    match map.get_mut(key) {
+        Ok(Some(old)) => Some(std::mem::replace(old, value)),
+        Ok(None) if may_grow => map.insert(key.clone(), value).ok()?.or(Some(IValue::None)),
+        _ => None,
     }
 }

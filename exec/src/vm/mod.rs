@@ -7,6 +7,8 @@
 
 mod arguments;
 mod calls;
+mod common;
+mod dicts;
 mod dispatch;
 mod fast;
 mod steps;

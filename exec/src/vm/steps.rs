@@ -391,9 +391,9 @@ pub(super) fn own_list(operand: u32, v: &mut [IValue]) -> Option<&mut ListItems>
 
 /// Stores an element of an element of the list in a register, a number; returns the number of instructions to skip, which
 /// is 0 if those must report an error.
-#[inline(always)]
-pub(super) fn get_nested(i: Instr, s: &mut [u64], v: &mut [IValue]) -> usize {
-    let indices = [i.c, u32::from(i.d)].map(|r| s[r as usize] as i64);
+#[inline(never)]
+pub(super) fn get_nested(i: &Instr, s: &mut [u64], v: &mut [IValue]) -> usize {
+    let indices = [s[i.c as usize] as i64, s[usize::from(i.d)] as i64];
     match nested_word(Operand(i.b), indices, ScalarKind::of_field(i.e), v) {
         Some(word) => {
             s[i.a as usize] = word;
@@ -431,8 +431,8 @@ fn nested_word(
 }
 
 /// Stores whether two operands are the identical value, or are not.
-#[inline]
-pub(super) fn is(i: Instr, code: &Code, s: &mut [u64], v: &[IValue]) {
+#[inline(never)]
+pub(super) fn is(i: &Instr, code: &Code, s: &mut [u64], v: &[IValue]) {
     let (mut word_a, mut word_b) = (IValue::None, IValue::None);
     let a = peek(Operand(i.b), code, s, v, &mut word_a);
     let b = peek(Operand(i.c), code, s, v, &mut word_b);

@@ -1,7 +1,9 @@
 //! Identity, equality and hashes of values.
 
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::sync::LazyLock;
 
+use hashbrown::DefaultHashBuilder;
 use rustc_hash::FxBuildHasher;
 
 use super::{IValue, ListItems, ValueError};
@@ -73,43 +75,41 @@ impl IValue {
         Ok(true)
     }
 
-    /// Returns whether two dictionary keys are equal: tensors by identity, all other keys by value.
-    pub(super) fn key_eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Str(a), Self::Str(b)) => a == b,
-            _ => self.is_same(other),
-        }
-    }
-
     /// Whether the value can be a dictionary key.
     #[must_use]
     pub fn is_hashable(&self) -> bool {
-        matches!(self, Self::Int(_) | Self::Str(_)) || self.key_hash().is_ok()
+        matches!(self, Self::Int(_) | Self::Str(_))
+            || self.hash_into(&mut FxBuildHasher.build_hasher()).is_ok()
     }
 
-    /// Returns the hash of a dictionary key, consistent with `key_eq`.
-    #[inline]
-    pub(super) fn key_hash(&self) -> Result<u64, ValueError> {
-        let mut state = FxBuildHasher.build_hasher();
+    /// Returns the hash of a dictionary key that is neither an integer nor a string.
+    pub(super) fn other_key_hash(&self) -> Result<u64, ValueError> {
+        let mut state = SEEDS.others.build_hasher();
+        self.hash_into(&mut state)?;
+        Ok(state.finish())
+    }
+
+    /// Hashes a value: equal keys of dictionaries have equal hashes.
+    fn hash_into(&self, state: &mut impl Hasher) -> Result<(), ValueError> {
         if let Self::Int(i) = self {
-            i.hash(&mut state);
-            return Ok(state.finish());
+            i.hash(state);
+            return Ok(());
         }
-        std::mem::discriminant(self).hash(&mut state);
+        std::mem::discriminant(self).hash(state);
         // Adding zero maps -0.0 to 0.0.
         let bits = |x: f64| (x + 0.0).to_bits();
         match self {
             Self::None => {}
-            Self::Bool(b) => b.hash(&mut state),
-            Self::Float(x) => bits(*x).hash(&mut state),
-            Self::Complex(z) => (bits(z.re), bits(z.im)).hash(&mut state),
-            Self::Str(s) => s.as_bytes().hash(&mut state),
-            Self::Tensor(t) => t.id().hash(&mut state),
-            Self::Device(d) => d.hash(&mut state),
-            Self::Enum(e) => (e.ty(), e.name()).hash(&mut state),
+            Self::Bool(b) => b.hash(state),
+            Self::Float(x) => bits(*x).hash(state),
+            Self::Complex(z) => (bits(z.re), bits(z.im)).hash(state),
+            Self::Str(s) => s.as_bytes().hash(state),
+            Self::Tensor(t) => t.id().hash(state),
+            Self::Device(d) => d.hash(state),
+            Self::Enum(e) => (e.ty(), e.name()).hash(state),
             _ => return Err(ValueError::Unhashable(self.tag())),
         }
-        Ok(state.finish())
+        Ok(())
     }
 
     /// The function `hash()`: equal values have equal hashes within one process; a tuple is hashed by its items.
@@ -124,11 +124,39 @@ impl IValue {
                 t.items().len().hash(&mut state);
                 todo.extend(t.items().iter().rev().cloned());
             } else {
-                value.key_hash()?.hash(&mut state);
+                let mut own = FxBuildHasher.build_hasher();
+                value.hash_into(&mut own)?;
+                own.finish().hash(&mut state);
             }
         }
         Ok(state.finish() as i64)
     }
+}
+
+/// Seeds of the hashes of dictionary keys, drawn once per process, so that keys that come from outside cannot be chosen to
+/// have equal hashes. The function `hash()` has no seed: its results may be printed.
+struct KeySeeds {
+    ints: [u64; 2],
+    others: DefaultHashBuilder,
+}
+
+static SEEDS: LazyLock<KeySeeds> = LazyLock::new(|| {
+    let others = DefaultHashBuilder::default();
+    // An odd factor, so that no bit of the key is lost.
+    KeySeeds { ints: [others.hash_one(0), others.hash_one(1) | 1], others }
+});
+
+/// Returns the hash of an integer as a dictionary key: the two halves of a product of 128 bits.
+#[inline]
+pub(super) fn hash_int(i: i64) -> u64 {
+    let [offset, factor] = SEEDS.ints;
+    let product = u128::from(i as u64 ^ offset) * u128::from(factor);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Returns the hash of the bytes of a string as a dictionary key.
+pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
+    SEEDS.others.hash_one(bytes)
 }
 
 /// Returns the result if it can be determined without comparing contents element by element as values.

@@ -3,13 +3,17 @@
 //! Entries are stored in a vector in insertion order; a hash table maps keys to positions. A removed entry leaves a
 //! gap, and the vector is compacted when more than half of it is gaps. Hence every operation is O(1) amortised,
 //! including the removal of the first entry.
+//!
+//! A key is looked up in the form in which the caller has it ([`DictKey`]), so that the machine need not make a value of an
+//! integer. Hashes are seeded per process ([`super::compare`]): keys that an adversary chooses do not collide on purpose.
 
 use flambeau_tensor::Shared;
 use hashbrown::HashTable;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::{IValue, ValueError, walk};
+use super::compare::hash_int;
+use super::{IValue, Str, ValueError, walk};
 use crate::types::{Type, TypeCell};
 
 /// A dictionary. Clones of the handle share the contents. Locks are not reentrant.
@@ -27,6 +31,80 @@ struct Entry {
     hash: u64,
     key: IValue,
     value: IValue,
+}
+
+/// The key of a lookup: a value, or what a value of one kind consists of.
+pub trait DictKey {
+    /// Returns the hash, consistent with [`DictKey::is`].
+    ///
+    /// # Errors
+    /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
+    fn key_hash(&self) -> Result<u64, ValueError>;
+    /// Returns whether this is the key of an entry.
+    fn is(&self, key: &IValue) -> bool;
+    /// Returns the key of a new entry.
+    fn to_value(&self) -> IValue;
+}
+
+impl DictKey for i64 {
+    #[inline]
+    fn key_hash(&self) -> Result<u64, ValueError> {
+        Ok(hash_int(*self))
+    }
+
+    #[inline]
+    fn is(&self, key: &IValue) -> bool {
+        matches!(key, IValue::Int(i) if i == self)
+    }
+
+    #[inline]
+    fn to_value(&self) -> IValue {
+        IValue::Int(*self)
+    }
+}
+
+impl DictKey for Str {
+    #[inline]
+    fn key_hash(&self) -> Result<u64, ValueError> {
+        Ok(self.hash_bytes())
+    }
+
+    #[inline]
+    fn is(&self, key: &IValue) -> bool {
+        // The hash of an entry's key is in the string, so most different strings differ without a look at their bytes.
+        let same = |key: &Str| self.hash_bytes() == key.hash_bytes() && self == key;
+        matches!(key, IValue::Str(key) if self.ptr_eq(key) || same(key))
+    }
+
+    #[inline]
+    fn to_value(&self) -> IValue {
+        IValue::Str(self.clone())
+    }
+}
+
+impl DictKey for IValue {
+    #[inline]
+    fn key_hash(&self) -> Result<u64, ValueError> {
+        match self {
+            Self::Int(i) => i.key_hash(),
+            Self::Str(text) => text.key_hash(),
+            other => other.other_key_hash(),
+        }
+    }
+
+    #[inline]
+    fn is(&self, key: &IValue) -> bool {
+        match self {
+            Self::Int(i) => i.is(key),
+            Self::Str(text) => text.is(key),
+            other => other.is_same(key),
+        }
+    }
+
+    #[inline]
+    fn to_value(&self) -> IValue {
+        self.clone()
+    }
 }
 
 /// The entries. Keys are integers, floats, bools, strings, complex numbers, devices, enum members and `None` (compared
@@ -65,25 +143,22 @@ impl DictMap {
         self.live == 0
     }
 
-    fn find(&self, hash: u64, key: &IValue) -> Option<usize> {
-        let same =
-            |&i: &u32| self.entries[i as usize].as_ref().is_some_and(|e| e.hash == hash && e.key.key_eq(key));
-        let at = *self.table.find(hash, same)?;
-        self.recent.0.store(at, Relaxed);
-        Some(at as usize)
-    }
-
     /// Returns the position of a key.
     #[inline]
-    fn position(&self, key: &IValue) -> Result<Option<usize>, ValueError> {
+    fn position<K: DictKey>(&self, key: &K) -> Result<Option<usize>, ValueError> {
         let recent = self.recent.0.load(Relaxed) as usize;
-        match (self.entries.get(recent), key) {
-            (Some(Some(Entry { key: IValue::Int(a), .. })), IValue::Int(b)) if a == b => Ok(Some(recent)),
-            (Some(Some(Entry { key: IValue::Str(a), .. })), IValue::Str(b)) if a.ptr_eq(b) => {
-                Ok(Some(recent))
-            }
-            _ => Ok(self.find(key.key_hash()?, key)),
+        if let Some(Some(entry)) = self.entries.get(recent)
+            && key.is(&entry.key)
+        {
+            return Ok(Some(recent));
         }
+        let hash = key.key_hash()?;
+        let same = |&i: &u32| {
+            self.entries.get(i as usize).is_some_and(|e| e.as_ref().is_some_and(|e| key.is(&e.key)))
+        };
+        let at = self.table.find(hash, same).copied();
+        at.into_iter().for_each(|at| self.recent.0.store(at, Relaxed));
+        Ok(at.map(|at| at as usize))
     }
 
     /// Returns the value of a key.
@@ -91,7 +166,7 @@ impl DictMap {
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     #[inline]
-    pub fn get(&self, key: &IValue) -> Result<Option<&IValue>, ValueError> {
+    pub fn get<K: DictKey>(&self, key: &K) -> Result<Option<&IValue>, ValueError> {
         Ok(self.position(key)?.and_then(|i| self.entries[i].as_ref()).map(|e| &e.value))
     }
 
@@ -100,45 +175,37 @@ impl DictMap {
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
     #[inline]
-    pub fn get_mut(&mut self, key: &IValue) -> Result<Option<&mut IValue>, ValueError> {
+    pub fn get_mut<K: DictKey>(&mut self, key: &K) -> Result<Option<&mut IValue>, ValueError> {
         Ok(self.position(key)?.and_then(|i| self.entries[i].as_mut()).map(|e| &mut e.value))
-    }
-
-    /// Replaces the value of a key that is present and returns the old value.
-    ///
-    /// # Errors
-    /// Returns the new value if the key is absent.
-    pub fn replace(&mut self, key: &IValue, value: IValue) -> Result<IValue, IValue> {
-        let at = self.position(key).ok().flatten();
-        match at.and_then(|i| self.entries[i].as_mut()) {
-            Some(entry) => Ok(std::mem::replace(&mut entry.value, value)),
-            None => Err(value),
-        }
     }
 
     /// Sets the value of a key and returns the old value. A key that is already present keeps its position.
     ///
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
-    #[expect(clippy::missing_panics_doc, reason = "fewer than 2^32 entries fit in memory")]
     pub fn insert(&mut self, key: IValue, value: IValue) -> Result<Option<IValue>, ValueError> {
-        let hash = key.key_hash()?;
-        if let Some(entry) = self.find(hash, &key).and_then(|i| self.entries[i].as_mut()) {
-            return Ok(Some(std::mem::replace(&mut entry.value, value)));
+        if let Some(old) = self.get_mut(&key)? {
+            return Ok(Some(std::mem::replace(old, value)));
         }
+        self.add(key.key_hash()?, key, value);
+        Ok(None)
+    }
+
+    /// Adds an entry for a key that is absent.
+    fn add(&mut self, hash: u64, key: IValue, value: IValue) {
         let at = u32::try_from(self.entries.len()).expect("invariant: fewer than 2^32 entries fit in memory");
         self.entries.push(Some(Entry { hash, key, value }));
         let Self { table, entries, .. } = self;
         table.insert_unique(hash, at, |&i| entries[i as usize].as_ref().map_or(0, |e| e.hash));
+        self.recent.0.store(at, Relaxed);
         self.live += 1;
-        Ok(None)
     }
 
     /// Removes a key and returns its value.
     ///
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
-    pub fn remove(&mut self, key: &IValue) -> Result<Option<IValue>, ValueError> {
+    pub fn remove<K: DictKey>(&mut self, key: &K) -> Result<Option<IValue>, ValueError> {
         Ok(self.position(key)?.map(|i| self.take(i).1))
     }
 
@@ -266,7 +333,7 @@ impl Dict {
     ///
     /// # Errors
     /// Returns [`ValueError::Unhashable`] if the key is of a kind without a hash.
-    pub fn get(&self, key: &IValue) -> Result<Option<IValue>, ValueError> {
+    pub fn get<K: DictKey>(&self, key: &K) -> Result<Option<IValue>, ValueError> {
         Ok(self.read().get(key)?.cloned())
     }
 

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use flambeau_tensor::{Complex, Device, Scalar, Tensor};
 
 pub use aggregate::{EnumValue, Object, Tuple};
-pub use dict::{Dict, DictMap};
+pub use dict::{Dict, DictKey, DictMap};
 pub use future::{Future, FutureError, FutureResult, Task};
 pub use host::{Generator, HostObject, HostValue};
 pub use list::{List, ListItems};

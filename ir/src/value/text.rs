@@ -2,23 +2,55 @@
 
 use std::fmt::{self, Write};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flambeau_tensor::{Complex, Shared};
 use smallvec::SmallVec;
+
+use super::compare::hash_bytes;
 
 /// Strings of at most this many bytes are in the block of their reference count.
 const INLINE: usize = 24;
 
 /// A byte string, as in TorchScript: usually UTF-8, but indexing may split a character.
 #[derive(Clone)]
-pub struct Str(Shared<SmallVec<[u8; INLINE]>>);
+pub struct Str(Shared<Text>);
+
+struct Text {
+    bytes: SmallVec<[u8; INLINE]>,
+    /// The hash as a dictionary key; 0 until it is computed. Every thread computes the same, hence relaxed.
+    hash: AtomicU64,
+}
+
+impl Text {
+    #[inline]
+    fn new(bytes: SmallVec<[u8; INLINE]>) -> Shared<Text> {
+        Shared::new(Text { bytes, hash: AtomicU64::new(0) })
+    }
+}
 
 impl Str {
     /// Returns the bytes.
     #[inline]
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        &self.0
+        &self.0.bytes
+    }
+
+    /// Returns the hash of the bytes, which the string keeps.
+    #[inline]
+    pub(super) fn hash_bytes(&self) -> u64 {
+        match self.0.hash.load(Relaxed) {
+            0 => self.compute_hash(),
+            hash => hash,
+        }
+    }
+
+    #[inline(never)]
+    fn compute_hash(&self) -> u64 {
+        let hash = hash_bytes(self.as_bytes()).max(1);
+        self.0.hash.store(hash, Relaxed);
+        hash
     }
 
     /// Returns a string of one byte. Strings of one byte are shared by the process.
@@ -32,25 +64,25 @@ impl Str {
     /// Returns the text if the bytes are UTF-8.
     #[must_use]
     pub fn to_str(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0).ok()
+        std::str::from_utf8(self.as_bytes()).ok()
     }
 
     /// Returns the text with invalid bytes replaced.
     #[must_use]
     pub fn to_text(&self) -> std::borrow::Cow<'_, str> {
-        String::from_utf8_lossy(&self.0)
+        String::from_utf8_lossy(self.as_bytes())
     }
 
     /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.bytes.len()
     }
 
     /// Returns whether the string is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.bytes.is_empty()
     }
 
     /// Returns whether both handles refer to the same string.
@@ -65,7 +97,7 @@ impl Str {
         let mut bytes = SmallVec::with_capacity(a.len() + b.len());
         bytes.extend_from_slice(a);
         bytes.extend_from_slice(b);
-        Str(Shared::new(bytes))
+        Str(Text::new(bytes))
     }
 
     pub(super) fn id(&self) -> usize {
@@ -91,13 +123,13 @@ impl From<Vec<u8>> for Str {
             return Self::from(&bytes[..]);
         }
         // The capacity is reduced to the length, since strings do not grow.
-        Self(Shared::new(SmallVec::from_vec(bytes.into_boxed_slice().into_vec())))
+        Self(Text::new(SmallVec::from_vec(bytes.into_boxed_slice().into_vec())))
     }
 }
 
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
-        Self(Shared::new(SmallVec::from_slice(bytes)))
+        Self(Text::new(SmallVec::from_slice(bytes)))
     }
 }
 

@@ -26,6 +26,7 @@ pub mod insert_forks;
 pub mod lower_all_tuples;
 pub mod lower_grad_of;
 pub mod lower_simple_tuples;
+pub mod optional_replacement;
 pub mod peephole;
 pub mod propagate;
 pub mod refine_integer_values;
@@ -70,6 +71,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<lower_all_tuples::LowerAllTuples>,
     PassEntry::of::<lower_grad_of::LowerGradOf>,
     PassEntry::of::<lower_simple_tuples::LowerSimpleTuples>,
+    PassEntry::of::<optional_replacement::OptionalReplacement>,
     PassEntry::of::<refine_integer_values::RefineIntegerValues>,
     PassEntry::of::<refine_tuple_types::RefineTupleTypes>,
     PassEntry::of::<scalar_replacement::ScalarReplacement>,

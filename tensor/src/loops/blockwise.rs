@@ -275,12 +275,16 @@ fn compute_rows<T: Element>(
         let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), elements) };
         outs.push(bytes::zeroed(out));
     }
+    let mut all: [&[T::Raw]; FEW_INPUTS] = [&[]; FEW_INPUTS];
+    for (elements, meta) in all.iter_mut().zip(metas) {
+        *elements = guards.elements::<T>(meta);
+    }
     let mut ins: SmallVec<[&[T::Raw]; FEW_PARTS]> = SmallVec::new();
     for row in 0..rows {
         ins.clear();
         for input in 0..inputs {
             let RowPart { tensor, start, stride } = part(input);
-            ins.push(&guards.elements::<T>(metas[tensor])[start + row * stride..][..n]);
+            ins.push(&all[tensor][start + row * stride..][..n]);
         }
         let mut own: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
         for out in &mut outs {

@@ -20,17 +20,17 @@ def count(text: str, rows: List[List[int]]):
 #    2  s3 = 0; s4 = 0
 #    3  JILe s2, 0 -> 22
 #    4  v3 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#    5  Fast DictContains, else                      ; no lock: v2 is the only handle
+#    5  s5 = DictHasS v2, v3, else                   ; no lock: v2 is the only handle
 #    6  s5 = aten::__contains__.str(v2, v3)          ; v2 counted: the next iteration uses it; v3 counted: used later
 #    7  JFalse s5 -> 17
-#    8  Fast DictGet, else                           ; no lock: v2 is the only handle
+#    8  s5 = DictGetS v2, v3, else                   ; no lock: v2 is the only handle
 #    9  s5 = aten::__getitem__.Dict_str(v2, v3)      ; v2 counted: the next iteration uses it; v3 counted: used later
 #   10  s6 = ListGetNested v1, 0, s4, else           ; may lock v1: the caller may hold it
 #   11  v4 = ListGetV v1, 0                          ; may lock v1: the caller may hold it; v4 counted: the list keeps it
 #   12  s6 = ListGetI v4, s4                         ; may lock v4: it may be reachable from outside
 #   13  Drop v4
 #   14  s6 = IAdd s5, s6
-#   15  Fast DictSet, else                           ; no lock: v2 is the only handle
+#   15  DictSetS v2, v3, s6, else                    ; no lock: v2 is the only handle
 #   16  aten::_set_item.str(v2, v3, s6)              ; s6 boxed: the kernel takes values; v2 counted: the next iteration uses it; v3 counted: used later
 #   17  Fast StrNotEqual, else
 #   18  s6 = aten::ne.str(move v3, "b")

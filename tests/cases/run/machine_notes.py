@@ -43,7 +43,7 @@ def notes(cell: Cell, rows: List[List[float]], names: Dict[str, int], n: int):
 #   13  s9 = FAdd s4, s9
 #   14  SetSlot v0, 0, s7                            ; may lock v0: the caller may hold it; s7 boxed: the object keeps it as a value
 #   15  s10 = GetWord v0, 1                          ; may lock v0: the caller may hold it
-#   16  Fast DictGet, else                           ; may lock v2: the caller may hold it
+#   16  s8 = DictGetS v2, "a", else                  ; may lock v2: the caller may hold it
 #   17  s8 = aten::__getitem__.Dict_str(v2, "a")     ; v2 counted: the next iteration uses it
 #   18  s8 = IAdd s10, s8
 #   19  SetSlot v0, 1, s8                            ; may lock v0: the caller may hold it; s8 boxed: the object keeps it as a value

@@ -32,6 +32,9 @@ impl Instr {
     pub(super) fn skipped(&self) -> usize {
         match self.op {
             Opcode::Fast => 1,
+            Opcode::DictGetI | Opcode::DictGetS | Opcode::DictHasI | Opcode::DictHasS => 1,
+            Opcode::DictSetI | Opcode::DictSetS => 1,
+            Opcode::ByteIs => 4,
             Opcode::Read => 2,
             Opcode::ListGetNested => usize::from(self.e >> 2),
             _ => 0,
@@ -123,6 +126,16 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
         }
         SetSlot => word(Operand(i.c)).into_iter().for_each(|r| f(Read(r))),
         GetWord => f(Write(i.a)),
+        DictGetI | DictHasI | ByteIs => {
+            f(Read(i.c));
+            f(MayWrite(i.a));
+        }
+        DictGetS | DictHasS => f(MayWrite(i.a)),
+        DictSetI => {
+            f(Read(i.a));
+            f(Read(i.c));
+        }
+        DictSetS => f(Read(i.a)),
         ListGetNested => {
             f(Read(i.c));
             f(Read(u32::from(i.d)));

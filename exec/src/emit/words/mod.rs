@@ -4,7 +4,8 @@
 //! jumps to a test of this word, and a value that a loop carries is computed in one register and moved to another. This
 //! pass sees the whole code and its [`WordLiveness`]:
 //!
-//! 1. A jump to a test whose outcome is known continues at the target of the test (*threading*).
+//! 1. A jump to a test whose outcome is known continues at the target of the test (*threading*); a test whose outcome is known
+//!    becomes a jump, or nothing. A test that jumps over a jump is inverted and jumps itself.
 //! 2. A move of a word that is not read afterwards is deleted; an operation whose result is only moved computes it in
 //!    the destination of the move; a comparison that is only tested becomes a comparing jump.
 //! 3. Two moves in sequence become one instruction.
@@ -31,7 +32,10 @@ impl Emit<'_> {
         if !loops {
             return;
         }
-        self.thread_jumps();
+        // The first round leaves tests that are reached in one way only, whose outcomes are known then.
+        for _ in 0..2 {
+            self.thread_jumps();
+        }
         let Some(mut liveness) = WordLiveness::new(self) else { return };
         let mut deleted = vec![false; self.instrs.len()];
         for block in (0..liveness.block_count()).rev() {
@@ -39,26 +43,43 @@ impl Emit<'_> {
         }
         self.join_moves(&liveness, &mut deleted);
         self.compact(&deleted);
+        // What was between a test and a jump may be deleted.
+        let deleted = self.invert_jumps();
+        self.compact(&deleted);
     }
 
-    /// Redirects jumps to tests whose outcome is known where the jump is.
-    fn thread_jumps(&mut self) {
+    /// Returns for each instruction whether another one than that before it precedes it.
+    fn targets(&self) -> Vec<bool> {
         let count = self.instrs.len();
         let mut is_target = vec![false; count + 1];
         for (at, i) in self.instrs.iter().enumerate() {
-            if i.op.is_jump() {
+            if i.op.is_jump() && i.c as usize != at + 1 {
                 is_target[i.c as usize] = true;
             }
             let skip = i.skipped();
             is_target[(at + 1 + skip).min(count)] |= skip > 0;
         }
+        is_target
+    }
+
+    /// Redirects jumps to tests whose outcome is known where the jump is, and replaces such tests by jumps.
+    fn thread_jumps(&mut self) {
+        let (count, is_target) = (self.instrs.len(), self.targets());
         // Known words of the current basic block. There are few, since only moves of constants add one.
         let mut known: Vec<(u32, u64)> = Vec::new();
         for (at, is_target) in is_target.into_iter().enumerate().take(count) {
             if is_target {
                 known.clear();
             }
-            let i = self.instrs[at];
+            let mut i = self.instrs[at];
+            if let Opcode::JTrue | Opcode::JFalse = i.op
+                && let Some((_, word)) = known.iter().find(|(register, _)| *register == i.a)
+                && i.c as usize > at
+            {
+                let is_taken = (*word != 0) == (i.op == Opcode::JTrue);
+                i = Instr { op: Opcode::Jmp, a: 0, b: 0, c: if is_taken { i.c } else { at as u32 + 1 }, ..i };
+                self.instrs[at] = i;
+            }
             if i.op == Opcode::Jmp {
                 self.thread(at, &known);
             }
@@ -99,6 +120,25 @@ impl Emit<'_> {
         }
     }
 
+    /// Lets a test that jumps over a jump jump to its target, if the test fails. Returns which instructions are deleted.
+    fn invert_jumps(&mut self) -> Vec<bool> {
+        let (is_target, mut deleted) = (self.targets(), vec![false; self.instrs.len()]);
+        for at in 0..self.instrs.len().saturating_sub(1) {
+            let (test, jump) = (self.instrs[at], self.instrs[at + 1]);
+            let over = jump.op == Opcode::Jmp && test.op.is_jump() && test.c as usize == at + 2;
+            // A jump backwards belongs to its loop, where it consumes fuel.
+            if !over || is_target[at + 1] || jump.c as usize <= at + 1 {
+                continue;
+            }
+            if let Some((op, swapped)) = inverted(test.op) {
+                let (a, b) = if swapped { (test.b, test.a) } else { (test.a, test.b) };
+                self.instrs[at] = Instr { op, a, b, c: jump.c, ..test };
+                deleted[at + 1] = true;
+            }
+        }
+        deleted
+    }
+
     /// Deletes and combines instructions of one basic block, from its end to its start.
     fn optimize_block(&mut self, liveness: &mut WordLiveness, block: usize, deleted: &mut [bool]) {
         let range = liveness.range(block);
@@ -110,6 +150,10 @@ impl Emit<'_> {
             let i = self.instrs[at];
             let first = range.start.max(at.saturating_sub(WINDOW));
             match i.op {
+                Opcode::Jmp if i.c as usize == at + 1 => {
+                    deleted[at] = true;
+                    continue;
+                }
                 Opcode::MovS if i.a == i.b || !liveness.is_live(i.a) => {
                     deleted[at] = true;
                     continue;
@@ -226,4 +270,24 @@ impl Emit<'_> {
             }
         }
     }
+}
+
+/// Returns the jump that is taken if another is not, and whether its operands are swapped.
+fn inverted(op: Opcode) -> Option<(Opcode, bool)> {
+    use Opcode::*;
+    Some(match op {
+        JTrue => (JFalse, false),
+        JFalse => (JTrue, false),
+        JIEq => (JINe, false),
+        JINe => (JIEq, false),
+        JILt => (JILe, true),
+        JILe => (JILt, true),
+        JFEq => (JFNe, false),
+        JFNe => (JFEq, false),
+        JFLt => (JFNlt, false),
+        JFLe => (JFNle, false),
+        JFNlt => (JFLt, false),
+        JFNle => (JFLe, false),
+        _ => return None,
+    })
 }

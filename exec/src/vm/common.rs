@@ -1,0 +1,130 @@
+//! Common cases of instructions on values: lists in a register that holds their only handle, numbers, comparisons with `None`.
+//!
+//! They are arms of the match of the interpreter loop: a second match would be a second indirect jump. The functions are not
+//! inlined, and take and return words in machine registers, where `value_step` returns a result in memory. Everything else,
+//! errors included, is left to `value_step`: a function that does not apply has changed nothing.
+
+use super::dispatch::ValueBank;
+use super::steps::{discard, own_list, put};
+use crate::bytecode::{Instr, Operand, OperandSource};
+use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, index_in};
+use flambeau_ir::value::{IValue, ListItems};
+
+/// The elements of a list that are words of one kind.
+pub(super) trait Element: Word {
+    fn of(items: &mut ListItems) -> Option<&mut Vec<Self>>;
+}
+
+impl Element for i64 {
+    #[inline(always)]
+    fn of(items: &mut ListItems) -> Option<&mut Vec<i64>> {
+        if let ListItems::Ints(items) = items { Some(items) } else { None }
+    }
+}
+
+impl Element for f64 {
+    #[inline(always)]
+    fn of(items: &mut ListItems) -> Option<&mut Vec<f64>> {
+        if let ListItems::Floats(items) = items { Some(items) } else { None }
+    }
+}
+
+impl Element for bool {
+    #[inline(always)]
+    fn of(items: &mut ListItems) -> Option<&mut Vec<bool>> {
+        if let ListItems::Bools(items) = items { Some(items) } else { None }
+    }
+}
+
+/// Returns element `at` of a list of words.
+#[inline(never)]
+pub(super) fn element<T: Element>(v: &mut [IValue], list: u32, at: i64) -> Option<u64> {
+    let items = T::of(own_list(list, v)?)?;
+    Some(items[index_in(at, items.len())?].to_word())
+}
+
+/// Sets element `at` of a list of words; returns whether that was possible.
+#[inline(never)]
+pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> bool {
+    let Some(items) = own_list(list, v).and_then(T::of) else { return false };
+    let Some(at) = index_in(at, items.len()) else { return false };
+    items[at] = T::from_word(word);
+    true
+}
+
+/// Appends to a list of words whose growth needs no check against the memory limit; returns whether that was possible.
+#[inline(never)]
+pub(super) fn append<T: Element>(v: &mut [IValue], list: u32, word: u64) -> bool {
+    let Some(items) = own_list(list, v).and_then(T::of) else { return false };
+    if items.len() == items.capacity() && items.len() >= GROWTH_CHECKED {
+        return false;
+    }
+    items.push(T::from_word(word));
+    true
+}
+
+/// Returns the length of a list.
+#[inline(never)]
+pub(super) fn length(v: &mut [IValue], list: u32) -> Option<u64> {
+    own_list(list, v).map(|items| items.len() as u64)
+}
+
+/// Stores element `at` of a list of values in register `to`; returns whether that was possible.
+#[inline(never)]
+pub(super) fn element_value(v: &mut [IValue], list: u32, at: i64, to: u32) -> bool {
+    let Some(ListItems::Values(items)) = own_list(list, v) else { return false };
+    let Some(at) = index_in(at, items.len()) else { return false };
+    let value = items[at].clone();
+    put(&mut v[to as usize], value);
+    true
+}
+
+/// Returns the number in a register as a word.
+#[inline(never)]
+pub(super) fn word(v: &[IValue], operand: u32, kind: ScalarKind) -> Option<u64> {
+    kind.unboxed(&v[Operand(operand).register()? as usize])
+}
+
+/// Stores a word in a register of the value bank, as a number; returns whether the operand is a word.
+#[inline(never)]
+pub(super) fn load_word(i: &Instr, s: &[u64], v: &mut [IValue]) -> bool {
+    let OperandSource::Scalar(kind, r) = Operand(i.b).place() else { return false };
+    put(&mut v[i.a as usize], kind.boxed(s[r as usize]));
+    true
+}
+
+/// Empties a register.
+#[inline(never)]
+pub(super) fn drop_register(v: &mut [IValue], register: u32) {
+    discard(&mut v[register as usize]);
+}
+
+/// Moves a value from one register to another.
+#[inline(never)]
+pub(super) fn move_value(v: &mut [IValue], from: u32, to: u32) {
+    let value = std::mem::take(&mut v[from as usize]);
+    put(&mut v[to as usize], value);
+}
+
+/// Returns a slot of an object, a number, as a word.
+#[inline(never)]
+pub(super) fn slot_word(i: &Instr, v: &mut [IValue]) -> Option<u64> {
+    let IValue::Object(object) = &mut v[Operand(i.b).register()? as usize] else { return None };
+    ScalarKind::of_field(i.d).unboxed(object.get_mut()?.get(i.c as usize)?)
+}
+
+/// Returns whether the byte at index `at` of a string is that of the instruction, or is not.
+#[inline(never)]
+pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueBank<'_, '_>) -> Option<u64> {
+    if !values.env.host.is_unobserved() {
+        return None;
+    }
+    let text = match Operand(i.b).place() {
+        OperandSource::Copy(r) => &values.v[r as usize],
+        OperandSource::Const(c) => &values.code.constants[c as usize],
+        _ => return None,
+    };
+    let IValue::Str(text) = text else { return None };
+    let bytes = text.as_bytes();
+    Some(u64::from((bytes[index_in(at, bytes.len())?] == i.d) != (i.e != 0)))
+}

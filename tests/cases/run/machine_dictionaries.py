@@ -1,0 +1,55 @@
+# test bytecode
+# Dictionaries with integers and strings as keys and numbers as values have instructions; a byte of a string is compared
+# without a string of it; divisions by a power of two are shifts and masks.
+
+def count(n: int):
+    d: Dict[int, int] = {}
+    for i in range(n):
+        k = i % 64
+        if k in d:
+            d[k] += i // 8
+        else:
+            d[k] = 1
+    return d
+
+def vowels(text: str):
+    n = 0
+    for i in range(len(text)):
+        if text[i] == "o":
+            n += 1
+    return n
+
+# == bytecode
+# code(s6): 11 words, 1 values
+#    0  v0 = prim::DictConstruct()
+#    1  s7 = 0
+#    2  JILe s6, 0 -> 17
+#    3  s8 = IAnd s7, 63
+#    4  s9 = DictHasI v0, s8, else                   ; no lock: v0 is the only handle
+#    5  s9 = aten::__contains__.int(v0, s8)          ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#    6  JFalse s9 -> 14
+#    7  s9 = DictGetI v0, s8, else                   ; no lock: v0 is the only handle
+#    8  s9 = aten::__getitem__.Dict_int(v0, s8)      ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#    9  s10 = IShr s7, 3
+#   10  s10 = IAdd s9, s10
+#   11  DictSetI v0, s8, s10, else                   ; no lock: v0 is the only handle
+#   12  aten::_set_item.int(v0, s8, s10)             ; s8, s10 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#   13  Jmp 16
+#   14  DictSetI v0, s8, 1, else                     ; no lock: v0 is the only handle
+#   15  aten::_set_item.int(v0, s8, 1)               ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#   16  Next s7 < s6 -> 3
+#   17  Ret (move v0)
+# code(v0): 6 words, 2 values
+#    0  s2 = aten::len.str(v0)                       ; v0 counted: used later
+#    1  s3 = 0; s4 = 0
+#    2  JILe s2, 0 -> 11
+#    3  s5 = ByteIs v0, s4 == 'o', else
+#    4  Fast StrGet, else
+#    5  v1 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#    6  Fast StrEqual, else
+#    7  s5 = aten::eq.str(move v1, "o")
+#    8  JFalse s5 -> 10
+#    9  s3 = IAdd s3, 1
+#   10  Next s4 < s2 -> 3
+#   11  Drop v0
+#   12  Ret (s3)
