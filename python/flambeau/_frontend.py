@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _dtypes, _native, errors
-from ._annotations import Unknown, annotation_text
+from ._annotations import Unknown, annotation_text, is_module_class
 from ._markers import Future, kind_of
 from ._ops import Operator
 from ._sources import definition
@@ -362,11 +362,12 @@ class Rewriter:
         self.bound = outer
 
     def _default(self, node: ast.expr, value: Any, name: str) -> None:
-        if isinstance(value, (list, dict)):
+        mutable = _mutable_part(value)
+        if mutable is not None:
             raise self.edits.source.place(node).error(
                 "Mutable default parameters are not supported because Python binds them to the function and they persist across "
                 "function calls.\nAs a workaround, make the default None and instantiate the default parameter within the body of "
-                f"the function. Found {type(value)} on parameter {name}"
+                f"the function. Found {type(mutable)} on parameter {name}"
             )
         if not isinstance(node, ast.Constant):
             self.edits.replace(node, self.texts.default(value, self.edits.source.place(node)))
@@ -638,7 +639,7 @@ class Rewriter:
             value = found
         if isinstance(value, type) and used < len(names):
             member = inspect.getattr_static(value, names[used], None)
-            if isinstance(member, staticmethod) and _is_module_class(value):
+            if isinstance(member, staticmethod) and is_module_class(value):
                 # A class of modules is compiled with its instances; its static methods are functions.
                 value, used = member.__func__, used + 1
         text = self.texts.value_text(value, path, self.edits.source.place(node))
@@ -649,8 +650,12 @@ class Rewriter:
             self.edits.replace(end, text)
 
 
-def _is_module_class(cls: type) -> bool:
-    return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in cls.__mro__)
+def _mutable_part(value: Any) -> list[Any] | dict[Any, Any] | None:
+    """Returns a list or dictionary that a value is or that a tuple has."""
+    if isinstance(value, (list, dict)):
+        return value
+    parts = map(_mutable_part, value) if isinstance(value, tuple) else ()
+    return next((part for part in parts if part is not None), None)
 
 
 class _Path:
@@ -1028,6 +1033,8 @@ class Texts:
         if isinstance(value, types.FunctionType):
             return self.function(value)
         if isinstance(value, type):
+            if kind_of(value) == "ignore":
+                raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")
             return self.class_name(value)
         if hasattr(value, "_wraps_native") and hasattr(value, "original_name"):
             raise place.error("Cannot call a ScriptModule that is not a submodule of the caller")

@@ -230,6 +230,10 @@ class TorchModule(_Module, ScriptModule):
                 children[name] = child
             elif origin is not None and name in origin._modules:
                 children[name] = None
+        # Compiled methods with the names of methods of `torch.nn.Module` take their place, which `__getattr__` would not find.
+        for name in native.methods():
+            if name != "forward" and isinstance(vars(_Module).get(name), types.FunctionType) and not name.startswith("__"):
+                state[name] = self._method(name)
         state["_modules"] = _Children(children)
         state.pop("_is_filled", None)
         _Walks.count += 1
@@ -361,8 +365,14 @@ class TorchModule(_Module, ScriptModule):
             if origin is None or name.startswith("__"):
                 raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}") from None
         member = getattr(type(origin), name, None)
+        bound = vars(origin).get(name)
+        if isinstance(bound, types.MethodType) and bound.__self__ is origin and isinstance(member, types.FunctionType):
+            # A method that was bound to the module in the place of that of its class.
+            member = bound.__func__
         if isinstance(member, property):
             getter = f"__{name}_getter"
+            if getter not in native.methods() and _is_unused(type(origin), name, member):
+                raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}: the property is not compiled")
             return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
         if origin is self:
             return _Module.__getattr__(self, name)
@@ -518,6 +528,12 @@ class TorchModule(_Module, ScriptModule):
 
     for _name in ("graph", "inlined_graph", "code", "code_with_constants", "save"):
         locals()[_name] = getattr(ScriptModule, _name)
+
+
+def _is_unused(cls: type, name: str, member: property) -> bool:
+    from ._markers import kind_of
+
+    return name in getattr(cls, "__jit_unused_properties__", ()) or kind_of(member.fget) == "unused"
 
 
 def origin_of(module: Any) -> Any:

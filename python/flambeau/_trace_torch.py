@@ -223,6 +223,12 @@ class _Functions(TorchFunctionMode):
                 # PyTorch returns the tensor without a call of the operator, but a later argument may need the copy.
                 trace.call("aten::contiguous", [args[0], kwargs.get("memory_format", torch.contiguous_format)], args[:1])
                 return args[0]
+            if name == "detach_":
+                # PyTorch's tracer records the operator that is not in place. It has no views whose values would change.
+                with trace.pause():
+                    result = func(*args, **kwargs)
+                trace.call("aten::detach", args[:1], [result])
+                return result
             if name in _CONVERSIONS:
                 leaves(_CONVERSIONS[name])
                 with trace.pause():

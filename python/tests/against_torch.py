@@ -43,7 +43,7 @@ _INTERNAL = re.compile(
     r"\.cuda\(|RUN_CUDA|device_count|torch\.onnx|_get_trace_graph|assertExpectedGraph|torch\.jit\._(?!fork|wait|overload|"
     r"unwrap_optional|script)|last_executed_optimized_graph|FUSION_GROUP|assertAllFused|get_debug_state|mobile|"
     r"_jit_pass|torchbind|torch\.classes|quantiz|_save_for_lite|debug_pkl|\._c\.|torch\.package|BUILD_WITH_CAFFE2|"
-    r"propagate_shapes|flatbuffer|nvfuser|to_backend|monkeytype"
+    r"propagate_shapes|flatbuffer|nvfuser|to_backend|monkeytype|_force_outplace=True"
 )
 """Uses in the source of a test of what only PyTorch's own library has."""
 
@@ -111,6 +111,7 @@ def replace() -> None:
     torch.jit.script_method = getattr(jit, "script_method", torch.jit.script_method)
     torch.jit.Error = flambeau.RuntimeError
     torch.jit.frontend.NotSupportedError = flambeau.UnsupportedError
+    torch.jit.frontend.FrontendError = flambeau.errors.Error
     for name in ("TracerWarning", "TracingCheckError"):
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)

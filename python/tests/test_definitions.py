@@ -696,3 +696,31 @@ def test_isinstance_with_nested_tuples():
         return 1 if isinstance(x, (int, (float, bool))) else 2
 
     assert [jit.script(kind)(x) for x in (1, 2.5, "a")] == [1, 1, 2]
+
+
+def test_defaults_that_hold_a_mutable_value():
+    def pair(x: tuple[int, list[int]] = (1, [])):  # noqa: B006
+        return x
+
+    with pytest.raises(flambeau.UnsupportedError, match="Mutable default parameters"):
+        jit.script(pair)
+
+
+def test_ignored_classes_have_no_instances():
+    @jit.ignore
+    class Left:
+        pass
+
+    def makes():
+        return Left()
+
+    with pytest.raises(flambeau.UnsupportedError, match="Cannot instantiate class 'Left'"):
+        jit.script(makes)
+
+
+def test_classes_of_modules_are_no_types():
+    def reads(modules: dict[str, jit.ScriptModule]):
+        return len(modules)
+
+    with pytest.raises(flambeau.UnsupportedError, match="Unknown type annotation"):
+        jit.script(reads)
