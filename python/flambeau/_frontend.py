@@ -31,7 +31,7 @@ from ._ops import Operator
 from ._sources import definition
 from ._torch_paths import is_from_source, path_in_torch
 from ._values import device
-from .errors import UnsupportedError
+from .errors import AnnotationError, UnsupportedError
 
 _MISSING = object()
 
@@ -52,12 +52,12 @@ class Place:
     def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
         self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
 
-    def error(self, message: str) -> UnsupportedError:
+    def error(self, message: str, cls: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
         """Makes the exception for a construct that TorchScript does not support."""
         caret = " " * (self.column - 1) + "^" * self.width
         gutter = " " * len(str(self.line))
         shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
-        error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
+        error = cls(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
         error.code, error.message = "Y0001", message
         error.file, error.line, error.column = self.file, self.line, self.column
         return error
@@ -311,6 +311,8 @@ class Rewriter:
         # The meaning of an attribute of `self` that is not an attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
+        # The name of the function.
+        self.name = ""
         # Lines whose comments are replaced.
         self.commented: set[int] = set()
 
@@ -330,6 +332,7 @@ class Rewriter:
         outer = self.bound
         self.comments(node)
         self.bound = outer | _bound_names(node)
+        self.name = self.name or node.name
         args = node.args
         # What Python evaluated: names of an enclosing function that only annotations use are in no closure.
         known = getattr(function, "__annotations__", {})
@@ -351,6 +354,7 @@ class Rewriter:
         for statement in node.body:
             self.visit(statement)
         self.bound = outer
+        self.name = ""
 
     def body(self, node: ast.FunctionDef) -> None:
         """Rewrites the body of a definition without its signature."""
@@ -396,7 +400,7 @@ class Rewriter:
                 return
             if isinstance(error, UnsupportedError):
                 raise
-            raise place.error(f"the annotation cannot be evaluated: {error}") from None
+            raise place.error(f"the annotation cannot be evaluated: {error}", AnnotationError) from None
         self.edits.replace(node, text)
 
     def _type(self, expression: str, place: Place) -> str:
@@ -448,6 +452,13 @@ class Rewriter:
         self.function(node, None)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        target = node.target
+        if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self" and self.name not in ("", "__init__"):
+            declaration = ast.copy_location(ast.Pass(), target)
+            declaration.end_lineno, declaration.end_col_offset = node.annotation.end_lineno, node.annotation.end_col_offset
+            raise self.edits.source.place(declaration).error(
+                f"annotations on instance attributes must be declared in __init__: `{ast.unparse(target)}`", AnnotationError
+            )
         self.annotation(node.annotation)
         self.visit(node.target)
         if node.value is not None:
@@ -468,8 +479,9 @@ class Rewriter:
             self.edits.replace(node, "False")
             return
         head = self._denoted(node.func)
-        if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
-            self._returns(node, head)
+        left = _called_in_python(head)
+        if left is not None:
+            self._returns(node, left)
         name = getattr(head, "__name__", None) or getattr(head, "_torch_path", "").rpartition(".")[2]
         typed = name in ("annotate", "cast", "_cast") and len(node.args) == 2 or name == "Attribute" and len(node.args) == 2
         if typed and head is not _MISSING:
@@ -650,6 +662,18 @@ class Rewriter:
             self.edits.replace(end, text)
 
 
+def _called_in_python(callee: Any) -> Any:
+    """Returns the function that a call of an object runs in Python: one that is marked with `@ignore`, alone or as `__call__` of a
+    class, or `forward` of a module, which belongs to no program. ``None`` for other objects."""
+    if isinstance(callee, types.FunctionType):
+        return callee if kind_of(callee) == "ignore" else None
+    cls = type(callee)
+    if is_module_class(cls) and "_native" not in vars(callee):
+        return getattr(cls, "forward", None)
+    call = getattr(cls, "__call__", None)
+    return call if isinstance(call, types.FunctionType) and kind_of(call) == "ignore" else None
+
+
 def _mutable_part(value: Any) -> list[Any] | dict[Any, Any] | None:
     """Returns a list or dictionary that a value is or that a tuple has."""
     if isinstance(value, (list, dict)):
@@ -737,6 +761,8 @@ class Texts:
         # What the look-ups of texts return for names that they do not have.
         self._missing = missing
         self.texts: list[tuple[str, str, int]] = []
+        # Functions are compiled in this order: those that a function calls come behind it, so that errors in them name the calls.
+        self.functions: list[tuple[str, str, int]] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
@@ -768,10 +794,14 @@ class Texts:
         """States that the program is one of PyTorch."""
         self._of_torch = True
 
+    def parts(self) -> list[tuple[str, str, int]]:
+        """Returns all texts with their files and lines."""
+        return [*self.texts, *self.functions]
+
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(
-            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+            self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
             self._type_names, self.optional,
         )  # fmt: skip
 
@@ -784,9 +814,12 @@ class Texts:
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
         return found[-1] if found else None
 
-    def add(self, value: Any, text: str, file: str, first: int) -> None:
-        """Adds the text of a function or class."""
-        self.texts.append((text, file, first))
+    def add(self, value: Any, text: str, file: str, first: int, at: int | None = None) -> None:
+        """Adds the text of a function, at a position among the functions, or of a class."""
+        if at is None:
+            self.texts.append((text, file, first))
+        else:
+            self.functions.insert(at, (text, file, first))
         self._origins.append((value, file, first, first + text.count("\n")))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
@@ -877,12 +910,13 @@ class Texts:
             start = source.lines[node.lineno - 1].encode().find(b"def ") + 4
             edits.replace_range((node.lineno, start), (node.lineno, start + len(node.name)), name)
         rewriter = Rewriter(self, edits, scope_of(function))
+        at = len(self.functions)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
         else:
             rewriter.function(node, function)
         last = node.end_lineno or len(source.lines)
-        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
+        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
         return name
 
     def _compiled_function(self, function: Any, place: Place) -> str:
@@ -928,7 +962,7 @@ class Texts:
         try:
             return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
-            raise place.error(unknown.message) from None
+            raise place.error(unknown.message, AnnotationError) from None
 
     def default(self, value: Any, place: Place) -> str:
         """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
@@ -982,12 +1016,12 @@ class Texts:
         name = name if isinstance(name, str) else "object"
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
-        before = len(self.texts)
+        before, functions = len(self.texts), len(self.functions)
         try:
             return self._value_text(value, path, place)
         except UnsupportedError as error:
             # What was added for a function that turned out to need Python is harmless, but incomplete.
-            del self.texts[before:]
+            del self.texts[before:], self.functions[functions:]
             self._names = {key: name for key, name in self._names.items() if key != id(value)}
             return self.leave(value, name, place, error.message)
 
@@ -1043,6 +1077,8 @@ class Texts:
                 f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a closed over global "
                 "variable? If so, please consider passing it in as an argument or use a local variable instead."
             )
+        if _called_in_python(value) is not None:
+            return self.leave(value, path.rpartition(".")[2], place, "it is an object of Python")
         if callable(value):
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
         return self.literal(value, place)

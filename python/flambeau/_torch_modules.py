@@ -221,7 +221,7 @@ class TorchModule(_Module, ScriptModule):
                 known = tensors.get(tensor.identity)
                 if known is not None:
                     self._keep((name, *path), tensor, known)
-            if isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
+            if isinstance(value, _native.ScriptObject) and value.is_module:
                 child = wrappers.get(value.identity)
                 if child is None:
                     inner = before.get(name) or getattr(origin, "_modules", {}).get(name)

@@ -44,6 +44,9 @@ _STRICT = (
 _INTERNAL = (f"{__package__}.", "torch.")
 
 
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
 def is_tensor(value: Any) -> bool:
     """Returns whether a value is a tensor of this package or of PyTorch."""
     if isinstance(value, _native.Tensor):
@@ -52,11 +55,17 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def user_frame() -> tuple[str, int]:
-    """Returns file and line of the innermost frame of the user."""
+def _user_frame() -> Any:
+    """Returns the innermost frame of the user, ``None`` if there is none."""
     frame: Any = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL):
         frame = frame.f_back
+    return frame
+
+
+def user_frame() -> tuple[str, int]:
+    """Returns file and line of the innermost frame of the user."""
+    frame = _user_frame()
     return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -87,6 +96,10 @@ class Trace:
         # The paths and classes of the compiled modules in the module that is traced, by identity.
         self.modules: dict[int, tuple[list[str], str]] = {}
         self._values: dict[Any, _native.TracedValue] = {}
+        # Results, by the identity of their tensors, that have no name yet.
+        self._unnamed: dict[int, _native.TracedValue] = {}
+        # Numbers of the trace that the function that is called takes as integers, with their values, by position or name.
+        self.taken: dict[int | str, tuple[Any, int]] = {}
         # The tensor that the last recorded call returned.
         self.last: Any = None
         # Tensors whose identity is a key stay alive.
@@ -171,11 +184,24 @@ class Trace:
             values = self.recorder.call(operator, [self.operand(arg) for arg in args])
             for value, result in zip(values, results, strict=True):
                 self.bind_result(value, result)
+                if is_tensor(result):
+                    self._unnamed[id(result)] = value
         self.last = results[-1]
 
     def locate(self) -> None:
-        file, line = user_frame()
+        frame = _user_frame()
+        file, line = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self.recorder.locate(file, line, "/".join(self.scopes))
+        if frame is not None and self._unnamed:
+            self.name(frame)
+
+    def name(self, frame: Any) -> None:
+        """Names the results that are variables of a frame after them."""
+        for name, held in frame.f_locals.items():
+            value = self._unnamed.get(id(held))
+            if value is not None and is_tensor(held) and _NAME.fullmatch(name):
+                del self._unnamed[id(held)]
+                self.recorder.set_name(value, name)
 
     def inline(self, function: _native.Function, args: Sequence[Any], result: Any) -> None:
         """Records the operators of a call of a compiled function that was made."""

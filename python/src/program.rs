@@ -572,6 +572,12 @@ impl ScriptObject {
         attributes.map(|(a, _)| (a.name.to_string(), kind(a.kind), a.ty.annotation_str())).collect()
     }
 
+    /// Whether the class is one of modules.
+    #[getter]
+    fn is_module(&self) -> bool {
+        self.program.unit().class(self.object.class()).is_some_and(|class| class.is_module)
+    }
+
     /// Names of the constants of the class.
     fn constants(&self) -> Vec<String> {
         let module = self.program.object(self.object.clone());

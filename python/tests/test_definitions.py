@@ -724,3 +724,50 @@ def test_classes_of_modules_are_no_types():
 
     with pytest.raises(flambeau.UnsupportedError, match="Unknown type annotation"):
         jit.script(reads)
+
+
+def test_annotations_of_attributes_outside_of_the_constructor():
+    class Point:
+        def __init__(self, x: int):
+            self.x: int = x
+
+        def move(self, by: int):
+            for _ in range(2):
+                self.x: int = by
+
+    with pytest.raises(ValueError, match="must be declared in __init__: `self.x`") as raised:
+        jit.script(Point)
+    assert isinstance(raised.value, flambeau.UnsupportedError) and "^" * len("self.x: int") in str(raised.value)
+
+
+class Times:
+    @jit.ignore
+    def __call__(self, x, by: int) -> int:
+        return len(x) * by
+
+
+times = Times()
+
+
+def test_objects_whose_call_is_ignored_are_called_in_python():
+    def counts(x) -> int:
+        return times(x, 3) + 1
+
+    assert jit.script(counts)(tensor([1.0, 2.0])) == 7
+
+
+def test_errors_name_the_calls_on_the_way():
+    def inner(x: int) -> int:
+        return x + "text"
+
+    def middle(x: int) -> int:
+        return inner(x)
+
+    def outer(x: int) -> int:
+        return middle(x)
+
+    with pytest.raises(flambeau.CompileError) as raised:
+        jit.script(outer)
+    shown = str(raised.value)
+    assert "'inner' is being compiled since it was called from 'middle'" in shown
+    assert "'middle' is being compiled since it was called from 'outer'" in shown

@@ -374,3 +374,23 @@ def test_modules_with_backward_hooks_are_not_traced():
     module[0].register_full_backward_hook(lambda *_: None)
     with pytest.raises(RuntimeError, match="backward hooks assigned"):
         jit.trace(module, torch.ones(1))
+
+
+def test_results_have_the_names_of_variables():
+    def named(first, second):
+        total = first + second
+        quick_brown_fox = torch.neg(total)
+        return quick_brown_fox * total
+
+    text = str(jit.trace(named, (torch.rand(3), torch.rand(3))).graph)
+    assert "%total : Tensor = aten::add" in text and "%quick_brown_fox : Tensor = aten::neg" in text
+
+
+def test_integers_of_operators_are_numbers_of_the_trace():
+    def padded(x, lengths):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+        return torch.nn.utils.rnn.pad_packed_sequence(packed)[0] * 2
+
+    traced = jit.trace(padded, (torch.rand(5, 3, 2), torch.tensor([3, 2, 1])), check_trace=False)
+    x, lengths = torch.rand(7, 3, 2), torch.tensor([7, 5, 2])
+    assert torch.equal(traced(x, lengths), padded(x, lengths))

@@ -70,8 +70,15 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         let body = Body::method(name, entry.schema().clone(), (**entry.graph()).clone(), root.object());
         freezer.bodies.push(body);
     }
-    freezer.flatten()?;
+    let mut paths = Vec::new();
     for path in preserved.iter().filter(|name| !methods.iter().any(|m| m == *name)) {
+        match freezer.method_of_part(&root, path)? {
+            Some(body) => freezer.bodies.push(body),
+            None => paths.push(path),
+        }
+    }
+    freezer.flatten()?;
+    for path in paths {
         root.get(path)?;
         freezer.keep_path(&root, path);
     }
@@ -237,17 +244,36 @@ impl Freezer<'_> {
         known
     }
 
+    /// Returns the body of a method of a submodule, if `path` names one. The submodule stays an attribute.
+    fn method_of_part(&mut self, root: &Module, path: &str) -> Result<Option<Body>, Error> {
+        let Some((part, name)) = path.rsplit_once('.') else { return Ok(None) };
+        let object = root.submodule_at(part)?.object().clone();
+        let Some(method) = self.program.unit().method(object.class(), Symbol::new(name)) else {
+            return Ok(None);
+        };
+        let (schema, graph) = ((*method.schema).clone(), (*method.graph).clone());
+        self.keep_slots(root, part);
+        Ok(Some(Body::method(name, schema, graph, &object)))
+    }
+
     fn keep_path(&mut self, root: &Module, path: &str) {
+        if let Some(object) = self.keep_slots(root, path) {
+            self.keep_all(&object);
+        }
+    }
+
+    /// Keeps the attributes that a path names, and returns the object at its end, if there is one.
+    fn keep_slots(&mut self, root: &Module, path: &str) -> Option<Object> {
         let mut object = root.object().clone();
         for name in path.split('.') {
-            let Some(slot) = self.slot(&object, Symbol::new(name)) else { return };
+            let slot = self.slot(&object, Symbol::new(name))?;
             self.kept.insert((object.id(), slot));
             match object.get(slot) {
                 IValue::Object(inner) => object = inner,
-                _ => return,
+                _ => return None,
             }
         }
-        self.keep_all(&object);
+        Some(object)
     }
 
     /// Keeps an object and all objects below it.
@@ -398,7 +424,6 @@ impl Freezer<'_> {
         // The root is always copied, because its methods differ.
         copies.whole.remove(&root.id());
         let frozen = copies.object(&mut self.unit, root);
-        let class = frozen.class();
         for i in 0..self.bodies.len() {
             let known = self.known(&self.bodies[i]);
             let mut edit = self.bodies[i].graph.edit();
@@ -413,8 +438,13 @@ impl Freezer<'_> {
             clear_body_indices(body);
             Ok::<(), Error>(())
         })?;
-        for Body { graph, method, .. } in bodies {
+        for Body { graph, method, given } in bodies {
             let Some((name, schema)) = method else { continue };
+            // A module that is kept unchanged has its methods.
+            let Some(class) = given.first().and_then(|(_, owner)| copies.made.get(&owner.id())) else {
+                continue;
+            };
+            let class = class.class();
             let mut schema = (*schema).clone();
             if let Some(receiver) = schema.args.first_mut() {
                 *receiver = Argument::new(receiver.name, class);

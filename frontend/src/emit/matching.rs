@@ -277,9 +277,11 @@ impl Cx<'_> {
         let registry = self.session.registry();
         let known = registry.ids().map(|id| registry.schema(id).name.as_str());
         let near = nearest(base, known.filter_map(|n| n.strip_prefix("aten::")));
-        if let Some(near) = near {
-            problem.help = Some(format!("did you mean `{near}`?"));
-        }
+        problem.help = Some(match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "no operator has a similar name. This op may not exist or may not be currently supported in TorchScript"
+                .to_owned(),
+        });
         problem
     }
 
