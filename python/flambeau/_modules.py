@@ -356,6 +356,8 @@ class _Facts:
     def _plain(self, name: str, value: Any, hint: Any, is_constant: bool, place: Place) -> None:
         import typing
 
+        if is_constant:
+            _check_constant(f"{self.cls.__name__}.{name}", value)
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
             text = None
@@ -667,6 +669,22 @@ _NO_TEXT = (
     "self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in "
     "self.items(): out = v(inp)'"
 )
+
+
+def _check_constant(path: str, value: Any) -> None:
+    """Raises an exception for the value of an attribute in `__constants__` that is not a constant."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            _check_constant(path, part)
+        return
+    plain = (bool, int, float, complex, str, enum.Enum, type(None))
+    if not isinstance(value, plain) and type(value).__name__ not in ("device", "dtype", "layout", "memory_format"):
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        raise MisuseError(
+            f"'{name}' object in attribute '{path}' is not a valid constant. Valid constants are modules, values of the types bool, "
+            "int, float, complex, str, None, device, layout and dtype, and lists and tuples of them"
+        )
 
 
 def _check_methods(module: Any, interface: type, methods: list[str], place: Place) -> None:

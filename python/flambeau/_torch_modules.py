@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from . import _native, _ops
-from ._torch_autograd import _mapped, call, memory_of, shared
+from ._torch_autograd import _mapped, call, follow, memory_of, shared
 from ._markers import is_attribute
 from ._types import ModuleHandle
 from .jit import ScriptFunction, ScriptModule
@@ -245,6 +245,11 @@ class TorchModule(_Module, ScriptModule):
             return native
         cell = self._cells.get((name,))
         if cell is not None and cell[0].is_same(native):
+            if native.data_ptr() != cell[3] and memory_of(cell[1]) == cell[2]:
+                # A program gave the tensor other memory, as `set_` does: the tensor of PyTorch follows.
+                cell[1].data = _native.to_torch(native)
+                follow(cell[1], native)
+                self._keep((name,), native, cell[1])
             return cell[1]
         tensor = _native.to_torch(native)
         if self._kinds[name][0] == "parameter":
@@ -254,7 +259,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _keep(self, path: tuple[Any, ...], native: _native.Tensor, tensor: torch.Tensor) -> None:
         """Notes which tensor of PyTorch an attribute or an element of one is, with its memory."""
-        self._cells[path] = (native, tensor, memory_of(tensor))
+        self._cells[path] = (native, tensor, memory_of(tensor), native.data_ptr())
         _Walks.count += 1
 
     def _set_value(self, name: str, value: Any) -> None:
@@ -299,7 +304,7 @@ class TorchModule(_Module, ScriptModule):
         if walk is None or walk[0] != _Walks.count:
             walk = state["_walk"] = self._walked()
         found: list[tuple[_native.Tensor, torch.Tensor]] = walk[2]
-        for at, (places, native, tensor, memory) in enumerate(walk[1]):
+        for at, (places, native, tensor, memory, _) in enumerate(walk[1]):
             if memory_of(tensor) != memory:
                 made = shared(tensor)
                 # All places: `any` alone would end at the first.

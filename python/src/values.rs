@@ -253,7 +253,14 @@ impl<'a, 'py> Call<'a, 'py> {
         // dtypes, layouts and memory formats are integers in programs.
         static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let code = CODE.import(self.py, "flambeau._dtypes", "code_of")?.call1((object,))?;
-        code.extract().map(IValue::Int).map_err(|_| Failure::Type)
+        if let Ok(code) = code.extract() {
+            return Ok(IValue::Int(code));
+        }
+        // A tensor with one element of any dtype, as in PyTorch.
+        let is_tensor = object.is_instance_of::<PyTensor>()
+            || torch(self.py)?.is_some_and(|t| object.is_instance(t.tensor.bind(self.py)).unwrap_or(false));
+        let number = is_tensor.then(|| object.call_method0(intern!(self.py, "__int__")));
+        number.and_then(Result::ok).and_then(|n| n.extract().ok()).map(IValue::Int).ok_or(Failure::Type)
     }
 
     /// Converts an object of a program, or an instance of a Python class that the program has compiled: its attributes are

@@ -771,3 +771,56 @@ def test_errors_name_the_calls_on_the_way():
     shown = str(raised.value)
     assert "'inner' is being compiled since it was called from 'middle'" in shown
     assert "'middle' is being compiled since it was called from 'outer'" in shown
+
+
+def test_messages_name_the_member_of_a_union_and_parameters_without_annotation():
+    def takes(x: Union[int, List[str]]):
+        return x
+
+    with pytest.raises(RuntimeError, match=r"Expected a member of Union\[List\[str\], int\] but instead found type List\[float\]"):
+        jit.script(takes)([1.5])
+
+    def sums(x, dim):
+        return x.sum(dim)
+
+    with pytest.raises(flambeau.CompileError, match="Inferred the value for argument 'dim' to be of type 'Tensor'"):
+        jit.script(sums)
+
+    def declared(x, dim):
+        # type: (Tensor, Tensor) -> Tensor
+        return x.sum(dim)
+
+    with pytest.raises(flambeau.CompileError) as raised:
+        jit.script(declared)
+    assert "Inferred" not in str(raised.value)
+
+
+def test_tensors_with_one_element_are_integers():
+    def doubled(n: int, more: List[int]):
+        return n * 2 + more[0]
+
+    assert jit.script(doubled)(tensor(2.5), [tensor([3])]) == 7
+    with pytest.raises(flambeau.MisuseError):
+        jit.script(doubled)(tensor([1.0, 2.0]), [1])
+
+
+class Bad(NamedTuple):
+    first: Tuple[int, int]
+    second: "NoSuchType"  # noqa: F821
+
+
+class Good(NamedTuple):
+    first: "Tuple[int, int]"
+    second: "Optional[Color]" = None
+
+
+def test_fields_of_named_tuples_have_the_types_of_their_annotations():
+    def reads(x: Good) -> int:
+        return x.first[0]
+
+    def fails(x: Bad) -> int:
+        return x.first[0]
+
+    assert jit.script(reads)(Good((3, 4))) == 3
+    with pytest.raises(ValueError, match="the annotation `NoSuchType` in `Bad` cannot be evaluated"):
+        jit.script(fails)

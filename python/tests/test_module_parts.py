@@ -539,3 +539,19 @@ def test_errors_of_indices_and_elements_of_modules():
 
     with pytest.raises(flambeau.UnsupportedError, match="Could not infer type of list element: Cannot infer concrete type"):
         jit.script(Listed())
+
+
+def test_constants_are_values_of_few_types():
+    class Numbers(nn.Module):
+        __constants__ = ["sizes"]
+
+        def __init__(self, sizes):
+            super().__init__()
+            self.sizes = sizes
+
+        def forward(self, x):
+            return x * self.sizes[0]
+
+    assert torch.equal(jit.script(Numbers([3, 4]))(torch.ones(1)), torch.tensor([3.0]))
+    with pytest.raises(TypeError, match=r"'dict' object in attribute 'Numbers.sizes' is not a valid constant"):
+        jit.script(Numbers((3, {})))

@@ -577,3 +577,23 @@ def test_parts_of_frozen_modules_are_modules():
     frozen(torch.ones(2))
     (part,) = frozen.children()
     assert isinstance(part, jit.ScriptModule) and torch.equal(part.total, torch.ones(2))
+
+
+def test_archives_have_the_version_that_their_operators_need():
+    import zipfile
+
+    def version(function):
+        archive = zipfile.ZipFile(io.BytesIO(jit.script(function).save_to_buffer()))
+        (record,) = (name for name in archive.namelist() if name.endswith("/version"))
+        return int(archive.read(record))
+
+    def adds(x):
+        return x + 1
+
+    def divides(x):
+        return x / 2
+
+    def bends(x):
+        return nn.functional.gelu(x)
+
+    assert [version(adds), version(divides), version(bends)] == [3, 4, 10]
