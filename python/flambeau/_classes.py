@@ -82,6 +82,10 @@ def _local(name: str, found: Any, cls: type) -> Any:
 
 def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
     place = place_of(cls)
+    for member in cls:
+        if not isinstance(member.value, (bool, int, float, str)):
+            kind = type(member.value).__name__
+            raise place.error(f"Cannot create Enum with value type '{kind}': members are integers, floats or strings")
     members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
     name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))

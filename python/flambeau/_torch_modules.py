@@ -463,21 +463,21 @@ class TorchModule(_Module, ScriptModule):
     def extra_repr(self) -> str:
         return f"original_name={self.original_name}" if "_native" in self.__dict__ else ""
 
-    def _container(self) -> Any:
+    def _container(self, what: str = "is not a container of modules") -> Any:
         origin = self.__dict__.get("_origin")
         names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
         if not names:
-            raise TypeError(f"{self.original_name!r} object is not a container of modules")
+            raise TypeError(f"{self.original_name!r} object {what}")
         return names
 
     def __len__(self) -> int:
         if "_native" in self.__dict__ and "__len__" in self._native.methods():
             return int(self._method("__len__")())
-        self._container()
+        self._container("has no len()")
         return len(self._modules)
 
     def __iter__(self) -> Iterator[Any]:
-        names = self._container()
+        names = self._container("is not iterable")
         return iter(list(self._modules)) if "ModuleDict" in names else iter(list(self._modules.values()))
 
     def __bool__(self) -> bool:

@@ -824,3 +824,51 @@ def test_fields_of_named_tuples_have_the_types_of_their_annotations():
     assert jit.script(reads)(Good((3, 4))) == 3
     with pytest.raises(ValueError, match="the annotation `NoSuchType` in `Bad` cannot be evaluated"):
         jit.script(fails)
+
+
+class Held:
+    def __init__(self, value: int):
+        self.value = value
+
+
+def test_messages_name_the_attribute_or_the_fields_that_do_not_fit():
+    def reads(held: Held) -> int:
+        return held.value
+
+    assert jit.script(reads)(Held(3)) == 3
+    with pytest.raises(flambeau.MisuseError, match="Could not cast attribute 'value' to type int: it is of type str"):
+        jit.script(reads)(Held("3"))  # type: ignore[arg-type]
+
+    def first(x: Good) -> int:
+        return x.first[0]
+
+    with pytest.raises(flambeau.MisuseError, match=r"found type 'Good \(aka NamedTuple\(first, second\)\)'"):
+        jit.script(first)(Good("text"))  # type: ignore[arg-type]
+
+
+def test_enumerations_have_numbers_or_strings():
+    class Tensors(enum.Enum):
+        FIRST = tensor([1.0])
+
+    def names(x: Tensors) -> str:
+        return x.name
+
+    with pytest.raises(flambeau.UnsupportedError, match="Cannot create Enum with value type 'Tensor'"):
+        jit.script(names)
+
+
+def test_ignored_functions_that_are_dropped_on_export():
+    @jit.ignore(drop_on_export=True)
+    def of_python(x):
+        return x + 1
+
+    def calls(x, really: bool):
+        if really:
+            return of_python(x)
+        return x
+
+    compiled = jit.script(calls)
+    assert of_python(1) == 2 and compiled(tensor([1.0]), False).tolist() == [1.0]
+    with pytest.raises(flambeau.RuntimeError, match="annotated to be ignored and cannot be run"):
+        compiled(tensor([1.0]), True)
+    compiled.save_to_buffer()

@@ -597,3 +597,39 @@ def test_archives_have_the_version_that_their_operators_need():
         return nn.functional.gelu(x)
 
     assert [version(adds), version(divides), version(bends)] == [3, 4, 10]
+
+
+class Scales:
+    def __init__(self, factor: float):
+        self.factor = factor
+        self.calls = 0
+
+    def scaled(self, x):
+        return x * self.factor
+
+    def count(self) -> int:
+        self.calls += 1
+        return self.calls
+
+
+def test_attributes_of_objects_are_frozen():
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scales, self.counts = Scales(5.0), Scales(1.0)
+
+        def forward(self, x):
+            return self.scales.scaled(x), self.counts.count()
+
+    frozen = jit.freeze(jit.script(Holds().eval()))
+    assert [frozen(torch.ones(1))[1] for _ in range(3)] == [1, 2, 3]
+    assert torch.equal(frozen(torch.ones(1))[0], torch.tensor([5.0]))
+    assert "factor" not in str(frozen.graph) and not hasattr(frozen, "scales")
+
+
+def test_modules_that_are_no_containers_are_not_iterable():
+    compiled = jit.script(nn.ReLU())
+    with pytest.raises(TypeError, match="'ReLU' object is not iterable"):
+        list(compiled)
+    with pytest.raises(TypeError, match="'ReLU' object has no len"):
+        len(compiled)

@@ -115,10 +115,23 @@ fn hooks(unit: &CompilationUnit, class: Type) -> Vec<Symbol> {
 
 fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize), FxBuildHasher> {
     let mut assigned = HashSet::default();
-    let mut graphs: Vec<&Arc<Graph>> = unit.functions().map(|function| &function.graph).collect();
-    while let Some(graph) = graphs.pop() {
-        graphs.extend(tasks(graph).map(|(_, task)| task));
+    let of_function = |function: &Arc<Function>| {
+        (Arc::clone(&function.graph), function.name.as_str().ends_with(CONSTRUCTOR))
+    };
+    let mut graphs: Vec<(Arc<Graph>, bool)> = unit.functions().map(of_function).collect();
+    let mut at = 0;
+    while let Some((graph, _)) = graphs.get(at).cloned() {
+        graphs.extend(tasks(&graph).map(|(_, task)| (Arc::clone(task), false)));
+        at += 1;
+    }
+    // An object is not an attribute while its constructor runs.
+    let only_constructs = graphs.iter().all(|(graph, _)| constructs_new_objects(graph));
+    for (graph, is_constructor) in &graphs {
+        let own = graph.inputs().next().filter(|_| *is_constructor && only_constructs);
         for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::SetAttr)) {
+            if own == Some(graph.operand(node, 0)) {
+                continue;
+            }
             let class = graph.ty(graph.operand(node, 0));
             let name = graph.attr(node, names::name()).and_then(|a| a.as_str()).map(Symbol::new);
             let slot = name.and_then(|name| unit.class(class)?.slot(name));
@@ -126,6 +139,19 @@ fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize), FxBuildHasher> {
         }
     }
     assigned
+}
+
+/// The end of the names of constructors.
+const CONSTRUCTOR: &str = ".__init__";
+
+/// Returns whether a graph calls constructors only of objects that it makes.
+fn constructs_new_objects(graph: &Graph) -> bool {
+    let calls = graph.nodes_deep().filter(|&node| {
+        let name = graph.attr(node, names::name()).and_then(|name| name.as_str());
+        graph.prim(node) == Some(Prim::CallMethod)
+            && name.is_some_and(|name| CONSTRUCTOR.strip_prefix('.') == Some(name))
+    });
+    calls.into_iter().all(|call| graph.is_prim(graph.def(graph.operand(call, 0)), Prim::CreateObject))
 }
 
 fn holds_tensors(value: &IValue) -> bool {
@@ -225,7 +251,7 @@ impl Freezer<'_> {
         Some((object.clone(), self.slot(object, name)?))
     }
 
-    /// Returns the values that are known modules on every path. An attribute to which a module is assigned may later be
+    /// Returns the values that are known modules, or objects of other classes, on every path. An attribute to which a module is assigned may later be
     /// another module, so values read from it are not known.
     fn known(&self, body: &Body) -> BTreeMap<ValueId, Object> {
         let graph = &body.graph;
@@ -236,7 +262,7 @@ impl Freezer<'_> {
             if graph.prim(node) == Some(Prim::GetAttr)
                 && !self.assigned.contains(&(object.class(), slot))
                 && let IValue::Object(inner) = object.get(slot)
-                && self.unit.class(inner.class()).is_some_and(|class| class.is_module)
+                && self.unit.class(inner.class()).is_some()
             {
                 known.insert(graph.result(node, 0), inner);
             }
@@ -394,6 +420,11 @@ impl Freezer<'_> {
                     let (object, slot) = self.place(graph, node, &known)?;
                     let stays = self.kept.contains(&(object.id(), slot));
                     let value = constant(&object.get(slot)).filter(|_| !stays)?;
+                    // Writes to tensors of objects that are not modules are not followed.
+                    let is_module = self.unit.class(object.class()).is_some_and(|class| class.is_module);
+                    if !is_module && holds_tensors(&value) {
+                        return None;
+                    }
                     (held == Held::Everything || !holds_tensors(&value)).then_some((node, value))
                 })
                 .collect();
