@@ -313,6 +313,8 @@ class Rewriter:
         self.bound: set[str] = set()
         # The name of the function.
         self.name = ""
+        # The expression whose result the current statement does not use.
+        self.unused: ast.expr | None = None
         # Lines whose comments are replaced.
         self.commented: set[int] = set()
 
@@ -465,7 +467,10 @@ class Rewriter:
             self.visit(node.value)
 
     def _returns(self, node: ast.Call, function: Any) -> None:
-        """Converts the result of a call that is left to Python to the type that the function is annotated with."""
+        """Converts the result of a call that is left to Python to the type that the function is annotated with. Without annotation it
+        is a tensor, if the program uses it."""
+        if node is self.unused and "return" not in getattr(function, "__annotations__", {}):
+            return
         annotation = getattr(function, "__annotations__", {}).get("return", _native.Tensor)
         place = self.edits.source.place(node)
         if isinstance(annotation, str) and isinstance(function, types.FunctionType):
@@ -511,6 +516,10 @@ class Rewriter:
                     self.annotation(kind)
             return
         self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self.unused = node.value
+        self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
         # The compiler omits the branch that only Python takes, which may have constructs that TorchScript does not support.

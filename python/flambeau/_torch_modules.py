@@ -131,6 +131,19 @@ def called_part(origin: Any) -> TorchModule | None:
     return next((part for part in parts if part.__dict__.get("_origin") is origin), None)
 
 
+def _as_modules(value: Any, owner: TorchModule) -> Any:
+    """Returns the result of a method with modules in the place of their objects."""
+    if isinstance(value, _native.ScriptObject) and value.is_module:
+        parts = (part for part in owner.modules() if isinstance(part, TorchModule))
+        known = next((part for part in parts if part._native.identity == value.identity), None)
+        return wrap(value) if known is None else known
+    if type(value) in (list, tuple):
+        return type(value)(_as_modules(part, owner) for part in value)
+    if type(value) is dict:
+        return {key: _as_modules(part, owner) for key, part in value.items()}
+    return value
+
+
 class Method(ScriptFunction):
     """A method of a module."""
 
@@ -139,6 +152,7 @@ class Method(ScriptFunction):
         self._owner = owner
         origin = owner.__dict__.get("_origin")
         self.__doc__ = getattr(getattr(type(origin), name, None), "__doc__", None)
+        self._returns_objects = "__torch__." in function.schema.rpartition("->")[2]
 
     @property
     def owner(self) -> TorchModule:
@@ -148,7 +162,8 @@ class Method(ScriptFunction):
         before = getattr(_running, "owner", None)
         _running.owner = self._owner
         try:
-            return self._run(args, kwargs)
+            result = self._run(args, kwargs)
+            return _as_modules(result, self._owner) if self._returns_objects else result
         finally:
             _running.owner = before
 

@@ -555,3 +555,33 @@ def test_constants_are_values_of_few_types():
     assert torch.equal(jit.script(Numbers([3, 4]))(torch.ones(1)), torch.tensor([3.0]))
     with pytest.raises(TypeError, match=r"'dict' object in attribute 'Numbers.sizes' is not a valid constant"):
         jit.script(Numbers((3, {})))
+
+
+def test_modules_that_methods_return_are_those_of_the_compiled_module():
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([Less(), Twice(), Less()])
+
+        def forward(self):
+            return self.parts[1:], self.parts[0]
+
+    compiled = jit.script(Parts())
+    (second, third), first = compiled()
+    assert second is compiled.parts[1] and third is compiled.parts[2] and first is compiled.parts[0]
+    assert torch.equal(second(torch.ones(1)), torch.tensor([2.0]))
+
+
+def test_ignored_methods_without_results():
+    seen = []
+
+    class Logs(nn.Module):
+        @jit.ignore
+        def log(self, x):
+            seen.append(float(x.sum()))
+
+        def forward(self, x):
+            self.log(x)
+            return x * 2
+
+    assert torch.equal(jit.script(Logs())(torch.ones(2)), torch.full((2,), 2.0)) and seen == [2.0]

@@ -146,12 +146,12 @@ const CONSTRUCTOR: &str = ".__init__";
 
 /// Returns whether a graph calls constructors only of objects that it makes.
 fn constructs_new_objects(graph: &Graph) -> bool {
-    let calls = graph.nodes_deep().filter(|&node| {
+    let mut calls = graph.nodes_deep().filter(|&node| {
         let name = graph.attr(node, names::name()).and_then(|name| name.as_str());
         graph.prim(node) == Some(Prim::CallMethod)
             && name.is_some_and(|name| CONSTRUCTOR.strip_prefix('.') == Some(name))
     });
-    calls.into_iter().all(|call| graph.is_prim(graph.def(graph.operand(call, 0)), Prim::CreateObject))
+    calls.all(|call| graph.is_prim(graph.def(graph.operand(call, 0)), Prim::CreateObject))
 }
 
 fn holds_tensors(value: &IValue) -> bool {
