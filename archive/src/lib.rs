@@ -54,6 +54,7 @@ pub use open::{Archive, VERSIONS};
 pub use safetensors::save_safetensors;
 pub use save::{CodeFile, NamedTensor, SaveModule, States, save, serialization_id};
 pub use tensors::{ByteOrder, TensorDescription, TensorLoader};
+pub use upgrade::version_of_operator;
 pub use values::PendingState;
 pub use weights::{
     Weights, has_code, has_code_file, load_weights, load_weights_file, replace_file, save_state_dict,

@@ -102,6 +102,16 @@ def gelu_out(self: Tensor, *, out: Tensor) -> Tensor:
     return torch.gelu(self, out=out)
 "#;
 
+/// Returns the first format version in which an operator has its current semantics: the version that code which calls it needs
+/// at least, as PyTorch computes it.
+pub fn version_of_operator(name: Symbol) -> u64 {
+    let changes = FORMER_OVERLOADS.iter().filter(|former| name == former.name).map(|former| former.since);
+    changes.fold(OLDEST_WRITTEN, u64::max)
+}
+
+/// The version of code without operators that changed.
+const OLDEST_WRITTEN: u64 = 3;
+
 /// Returns the overloads that replace the current ones of `name` in archives of `version`.
 ///
 /// # Errors
@@ -143,6 +153,12 @@ mod tests {
         aten::is_floating_point(Tensor self) -> bool\n\
         aten::gelu(Tensor self, *, str approximate=\"none\") -> Tensor\n\
         aten::gelu.out(Tensor self, *, str approximate=\"none\", Tensor(a!) out) -> Tensor(a!)\n";
+
+    #[test]
+    fn operators_need_the_version_of_their_last_change() {
+        let of = |name| version_of_operator(Symbol::new(name));
+        assert_eq!([of("aten::add"), of("aten::div"), of("aten::full"), of("aten::gelu")], [3, 4, 5, 10]);
+    }
 
     #[test]
     fn former_overloads_are_those_of_old_versions() {

@@ -162,7 +162,7 @@ impl Program {
     }
 
     /// Returns the module with its weights and settings folded into its code. Only `forward`, and the methods and
-    /// attributes (as dotted paths) in `preserved`, remain. Attributes that no code changes become constants. This
+    /// attributes (as dotted paths, as those of methods of submodules) in `preserved`, remain. Attributes that no code changes become constants. This
     /// program is not changed; it shares the tensors that remain attributes.
     ///
     /// # Errors

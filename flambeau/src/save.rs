@@ -6,16 +6,15 @@
 
 use crate::error::Error;
 use crate::program::Program;
-use flambeau_archive::{ArchiveError, CodeFile, SaveModule, States, replace_file, save};
+use flambeau_archive::{ArchiveError, CodeFile, SaveModule, States, replace_file, save, version_of_operator};
 use flambeau_frontend::print::{Definition, PrintedProgram, SourceMap, program as print_program};
+use flambeau_ir::attr::names;
+use flambeau_ir::module::CompilationUnit;
 use flambeau_ir::value::Object;
-use flambeau_ir::{IValue, Symbol, Type};
+use flambeau_ir::{Attr, Graph, IValue, Symbol, Type};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
-
-/// The format version of written archives: operators have their current meaning.
-const VERSION: u64 = 10;
 
 impl Program {
     /// Writes the module as a `.pt` archive to `path`, which is replaced atomically. The same program gives the same
@@ -87,12 +86,26 @@ impl Parts {
             unit: program.unit(),
             constants: &self.printed.constants,
             code: &code,
-            version: VERSION,
+            version: version(program.unit()),
             extra_files: program.extra_files(),
             states: &self.states,
         };
         save(&module, out)
     }
+}
+
+/// Returns the format version that the operators of a program need. Programs without operators that changed can be loaded by old
+/// releases of PyTorch.
+fn version(unit: &CompilationUnit) -> u64 {
+    let mut graphs: Vec<&Graph> = unit.functions().map(|function| &*function.graph).collect();
+    let mut version = version_of_operator(Symbol::new(""));
+    while let Some(graph) = graphs.pop() {
+        for node in graph.nodes_deep() {
+            version = version.max(version_of_operator(graph.op_name(node)));
+            graphs.extend(graph.attr(node, names::subgraph()).and_then(Attr::as_graph).map(|task| &**task));
+        }
+    }
+    version
 }
 
 /// Returns the states of all objects below `root` with `__getstate__`, and the types of values, in order.

@@ -42,6 +42,18 @@ def without_types(name: str) -> str:
     return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
 
 
+def is_module_class(cls: type) -> bool:
+    """Returns whether a class is one of modules, of PyTorch or compiled, without importing PyTorch."""
+    known = (("torch.nn.modules.module", "Module"), (f"{__package__}.jit", "ScriptModule"))
+    return any((base.__module__, base.__name__) in known for base in cls.__mro__)
+
+
+def is_interface(annotation: Any) -> bool:
+    """Returns whether an annotation is a class that `interface` marks."""
+    marks = ("_flambeau_interface", "__torch_script_interface__")
+    return isinstance(annotation, type) and any(getattr(annotation, mark, False) for mark in marks)
+
+
 def annotation_text(
     annotation: Any, name_of_class: typing.Callable[[type], str], forward: typing.Callable[[str], Any] | None = None
 ) -> str:
@@ -93,6 +105,11 @@ def annotation_text(
                 return _of_torch(f"torch.{annotation.__name__}")
         if module == "builtins" and not issubclass(annotation, BaseException):
             raise Unknown(f"`{annotation.__name__}`")
+        if is_module_class(annotation) and not is_interface(annotation):
+            raise Unknown(
+                f"`{annotation.__name__}`",
+                f"Unknown type annotation: '{annotation.__name__}', a class of modules; only interfaces of modules are types",
+            )
         return name_of_class(annotation)
     if origin is not None and args and getattr(origin, "__name__", "") in ("Future", "_Await", "Await"):
         return f"Future[{inner(args[0])}]"
@@ -137,6 +154,8 @@ def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> st
         return name_of_class(kind)
     if kind.__module__ != "builtins" and "__dict__" in dir(kind) and not callable(value):
         return name_of_class(kind)
+    if "_parameters" in getattr(value, "__dict__", ()):
+        raise Unknown(f"Cannot infer concrete type of torch.nn.Module: a value of type `{kind.__name__}`")
     raise Unknown(f"a value of type `{kind.__name__}`")
 
 
@@ -144,12 +163,15 @@ def _type_of_container(value: Any, name_of_class: typing.Callable[[type], str]) 
     if not value:
         raise Unknown("an empty container, whose element type is not known; annotate it in the class")
 
-    def common(items: Any) -> str:
-        found = {type_of_value(item, name_of_class) for item in items}
+    def common(items: Any, what: str) -> str:
+        try:
+            found = {type_of_value(item, name_of_class) for item in items}
+        except Unknown as unknown:
+            raise Unknown(f"Could not infer type of {what}: {unknown}") from None
         if len(found) > 1:
             raise Unknown(f"a container of values of the types {', '.join(sorted(found))}")
         return next(iter(found))
 
     if isinstance(value, dict):
-        return f"Dict[{common(value.keys())}, {common(value.values())}]"
-    return f"List[{common(value)}]"
+        return f"Dict[{common(value.keys(), 'dict key')}, {common(value.values(), 'dict value')}]"
+    return f"List[{common(value, 'list element')}]"

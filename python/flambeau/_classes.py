@@ -12,10 +12,12 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from . import _native
 from ._annotations import type_of_value
-from ._frontend import Edits, Place, Rewriter, Source, Texts, _MISSING, qualified_name, raise_instead, scope_of
+from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, _Names, qualified_name, raise_instead, scope_of
 from ._markers import kind_of
 from ._sources import definition
+from .errors import AnnotationError
 
 
 def place_of(cls: type) -> Place:
@@ -40,13 +42,11 @@ def class_text(texts: Texts, cls: type) -> str:
 
 def _named_tuple(texts: Texts, cls: Any) -> str:
     place = place_of(cls)
-    try:
-        hints = typing.get_type_hints(cls)
-    except NameError:
-        hints = {}
+    find = _scope(cls)
     fields = []
     for field in cls._fields:
-        text = texts.type_text(hints[field], place) if field in hints else "Tensor"
+        hint = getattr(cls, "__annotations__", {}).get(field, _native.Tensor)
+        text = texts.type_text(hint, place, lambda text: _evaluated(text, find, cls, place))
         default = ""
         if field in cls._field_defaults:
             value = cls._field_defaults[field]
@@ -62,8 +62,30 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     return name
 
 
+def _evaluated(text: str, find: Callable[[str], Any], cls: type, place: Place) -> Any:
+    """Returns what a reference in the annotation of a field denotes."""
+    try:
+        return eval(text, _Names(lambda name: _local(name, find(name), cls)))  # noqa: S307 - the user's own annotation
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise place.error(f"the annotation `{text}` in `{cls.__name__}` cannot be evaluated: {error}", AnnotationError) from None
+
+
+def _local(name: str, found: Any, cls: type) -> Any:
+    """Returns what was found for a name, or a variable of a function that is being called in the module of a class."""
+    frame: Any = sys._getframe(1)
+    while found is _MISSING and frame is not None:
+        if frame.f_globals.get("__name__") == cls.__module__:
+            found = frame.f_locals.get(name, _MISSING)
+        frame = frame.f_back
+    return getattr(builtins, name, _MISSING) if found is _MISSING else found
+
+
 def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
     place = place_of(cls)
+    for member in cls:
+        if not isinstance(member.value, (bool, int, float, str)):
+            kind = type(member.value).__name__
+            raise place.error(f"Cannot create Enum with value type '{kind}': members are integers, floats or strings")
     members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
     name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))

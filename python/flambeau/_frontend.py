@@ -25,13 +25,13 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _dtypes, _native, errors
-from ._annotations import Unknown, annotation_text
+from ._annotations import Unknown, annotation_text, is_module_class
 from ._markers import Future, kind_of
 from ._ops import Operator
 from ._sources import definition
 from ._torch_paths import is_from_source, path_in_torch
 from ._values import device
-from .errors import UnsupportedError
+from .errors import AnnotationError, UnsupportedError
 
 _MISSING = object()
 
@@ -52,12 +52,12 @@ class Place:
     def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
         self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
 
-    def error(self, message: str) -> UnsupportedError:
+    def error(self, message: str, cls: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
         """Makes the exception for a construct that TorchScript does not support."""
         caret = " " * (self.column - 1) + "^" * self.width
         gutter = " " * len(str(self.line))
         shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
-        error = UnsupportedError(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
+        error = cls(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
         error.code, error.message = "Y0001", message
         error.file, error.line, error.column = self.file, self.line, self.column
         return error
@@ -336,6 +336,10 @@ class Rewriter:
         # The meaning of an attribute of `self` that is not an attribute of the compiled class.
         self.attribute = attribute
         self.bound: set[str] = set()
+        # The name of the function.
+        self.name = ""
+        # The expression whose result the current statement does not use.
+        self.unused: ast.expr | None = None
         # Lines whose comments are replaced.
         self.commented: set[int] = set()
 
@@ -355,6 +359,7 @@ class Rewriter:
         outer = self.bound
         self.comments(node)
         self.bound = outer | _bound_names(node)
+        self.name = self.name or node.name
         args = node.args
         # What Python evaluated: names of an enclosing function that only annotations use are in no closure.
         known = getattr(function, "__annotations__", {})
@@ -376,6 +381,7 @@ class Rewriter:
         for statement in node.body:
             self.visit(statement)
         self.bound = outer
+        self.name = ""
 
     def body(self, node: ast.FunctionDef) -> None:
         """Rewrites the body of a definition without its signature."""
@@ -387,11 +393,12 @@ class Rewriter:
         self.bound = outer
 
     def _default(self, node: ast.expr, value: Any, name: str) -> None:
-        if isinstance(value, (list, dict)):
+        mutable = _mutable_part(value)
+        if mutable is not None:
             raise self.edits.source.place(node).error(
                 "Mutable default parameters are not supported because Python binds them to the function and they persist across "
                 "function calls.\nAs a workaround, make the default None and instantiate the default parameter within the body of "
-                f"the function. Found {type(value)} on parameter {name}"
+                f"the function. Found {type(mutable)} on parameter {name}"
             )
         if not isinstance(node, ast.Constant):
             self.edits.replace(node, self.texts.default(value, self.edits.source.place(node)))
@@ -420,7 +427,7 @@ class Rewriter:
                 return
             if isinstance(error, UnsupportedError):
                 raise
-            raise place.error(f"the annotation cannot be evaluated: {error}") from None
+            raise place.error(f"the annotation cannot be evaluated: {error}", AnnotationError) from None
         self.edits.replace(node, text)
 
     def _type(self, expression: str, place: Place) -> str:
@@ -482,13 +489,23 @@ class Rewriter:
             self.visit(node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        target = node.target
+        if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self" and self.name not in ("", "__init__"):
+            declaration = ast.copy_location(ast.Pass(), target)
+            declaration.end_lineno, declaration.end_col_offset = node.annotation.end_lineno, node.annotation.end_col_offset
+            raise self.edits.source.place(declaration).error(
+                f"annotations on instance attributes must be declared in __init__: `{ast.unparse(target)}`", AnnotationError
+            )
         self.annotation(node.annotation)
         self.visit(node.target)
         if node.value is not None:
             self.visit(node.value)
 
     def _returns(self, node: ast.Call, function: Any) -> None:
-        """Converts the result of a call that is left to Python to the type that the function is annotated with."""
+        """Converts the result of a call that is left to Python to the type that the function is annotated with. Without annotation it
+        is a tensor, if the program uses it."""
+        if node is self.unused and "return" not in getattr(function, "__annotations__", {}):
+            return
         annotation = getattr(function, "__annotations__", {}).get("return", _native.Tensor)
         place = self.edits.source.place(node)
         if isinstance(annotation, str) and isinstance(function, types.FunctionType):
@@ -502,8 +519,9 @@ class Rewriter:
             self.edits.replace(node, "False")
             return
         head = self._denoted(node.func)
-        if isinstance(head, types.FunctionType) and kind_of(head) == "ignore":
-            self._returns(node, head)
+        left = _called_in_python(head)
+        if left is not None:
+            self._returns(node, left)
         name = getattr(head, "__name__", None) or getattr(head, "_torch_path", "").rpartition(".")[2]
         typed = name in ("annotate", "cast", "_cast") and len(node.args) == 2 or name == "Attribute" and len(node.args) == 2
         if typed and head is not _MISSING:
@@ -533,6 +551,10 @@ class Rewriter:
                     self.annotation(kind)
             return
         self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        self.unused = node.value
+        self.visit(node.value)
 
     def visit_If(self, node: ast.If) -> None:
         # The compiler omits the branch that only Python takes, which may have constructs that TorchScript does not support.
@@ -673,7 +695,7 @@ class Rewriter:
             value = found
         if isinstance(value, type) and used < len(names):
             member = inspect.getattr_static(value, names[used], None)
-            if isinstance(member, staticmethod) and _is_module_class(value):
+            if isinstance(member, staticmethod) and is_module_class(value):
                 # A class of modules is compiled with its instances; its static methods are functions.
                 value, used = member.__func__, used + 1
         text = self.texts.value_text(value, path, self.edits.source.place(node))
@@ -684,8 +706,24 @@ class Rewriter:
             self.edits.replace(end, text)
 
 
-def _is_module_class(cls: type) -> bool:
-    return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in cls.__mro__)
+def _called_in_python(callee: Any) -> Any:
+    """Returns the function that a call of an object runs in Python: one that is marked with `@ignore`, alone or as `__call__` of a
+    class, or `forward` of a module, which belongs to no program. ``None`` for other objects."""
+    if isinstance(callee, types.FunctionType):
+        return callee if kind_of(callee) == "ignore" else None
+    cls = type(callee)
+    if is_module_class(cls) and "_native" not in vars(callee):
+        return getattr(cls, "forward", None)
+    call = getattr(cls, "__call__", None)
+    return call if isinstance(call, types.FunctionType) and kind_of(call) == "ignore" else None
+
+
+def _mutable_part(value: Any) -> list[Any] | dict[Any, Any] | None:
+    """Returns a list or dictionary that a value is or that a tuple has."""
+    if isinstance(value, (list, dict)):
+        return value
+    parts = map(_mutable_part, value) if isinstance(value, tuple) else ()
+    return next((part for part in parts if part is not None), None)
 
 
 class _Path:
@@ -767,6 +805,8 @@ class Texts:
         # What the look-ups of texts return for names that they do not have.
         self._missing = missing
         self.texts: list[tuple[str, str, int]] = []
+        # Functions are compiled in this order: those that a function calls come behind it, so that errors in them name the calls.
+        self.functions: list[tuple[str, str, int]] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
@@ -798,10 +838,14 @@ class Texts:
         """States that the program is one of PyTorch."""
         self._of_torch = True
 
+    def parts(self) -> list[tuple[str, str, int]]:
+        """Returns all texts with their files and lines."""
+        return [*self.texts, *self.functions]
+
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         return _native.compile_texts(
-            self.texts, self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+            self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
             self._type_names, self.optional,
         )  # fmt: skip
 
@@ -814,9 +858,12 @@ class Texts:
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
         return found[-1] if found else None
 
-    def add(self, value: Any, text: str, file: str, first: int) -> None:
-        """Adds the text of a function or class."""
-        self.texts.append((text, file, first))
+    def add(self, value: Any, text: str, file: str, first: int, at: int | None = None) -> None:
+        """Adds the text of a function, at a position among the functions, or of a class."""
+        if at is None:
+            self.texts.append((text, file, first))
+        else:
+            self.functions.insert(at, (text, file, first))
         self._origins.append((value, file, first, first + text.count("\n")))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
@@ -905,12 +952,13 @@ class Texts:
         edits = Edits(source)
         edits.rename(node, name)
         rewriter = Rewriter(self, edits, scope_of(function))
+        at = len(self.functions)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
         else:
             rewriter.function(node, function)
         last = node.end_lineno or len(source.lines)
-        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1)
+        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
         return name
 
     def _compiled_function(self, function: Any, place: Place) -> str:
@@ -956,7 +1004,7 @@ class Texts:
         try:
             return annotation_text(annotation, self.class_name, forward)
         except Unknown as unknown:
-            raise place.error(unknown.message) from None
+            raise place.error(unknown.message, AnnotationError) from None
 
     def default(self, value: Any, place: Place) -> str:
         """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
@@ -1011,12 +1059,12 @@ class Texts:
         name = name if isinstance(name, str) else "object"
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
-        texts, names, fallbacks = len(self.texts), len(self._names), len(self.fallbacks)
+        texts, functions, names, fallbacks = len(self.texts), len(self.functions), len(self._names), len(self.fallbacks)
         try:
             return self._value_text(value, path, place)
         except UnsupportedError as error:
             # What was added for a function that turned out to need Python is incomplete. A later use of it adds it again.
-            del self.texts[texts:], self.fallbacks[fallbacks:]
+            del self.texts[texts:], self.functions[functions:], self.fallbacks[fallbacks:]
             for key in list(self._names)[names:]:
                 self._used.discard(self._names.pop(key))
             return self.leave(value, name, place, error.message)
@@ -1063,6 +1111,8 @@ class Texts:
         if isinstance(value, types.FunctionType):
             return self.function(value)
         if isinstance(value, type):
+            if kind_of(value) == "ignore":
+                raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")
             return self.class_name(value)
         if hasattr(value, "_wraps_native") and hasattr(value, "original_name"):
             raise place.error("Cannot call a ScriptModule that is not a submodule of the caller")
@@ -1071,6 +1121,8 @@ class Texts:
                 f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a closed over global "
                 "variable? If so, please consider passing it in as an argument or use a local variable instead."
             )
+        if _called_in_python(value) is not None:
+            return self.leave(value, path.rpartition(".")[2], place, "it is an object of Python")
         if callable(value):
             raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
         return self.literal(value, place)

@@ -27,9 +27,11 @@ def export(function: _F) -> _F:
     return _marked(function, "export")  # type: ignore[no-any-return]
 
 
-def ignore(function: Any = None, **options: Any) -> Any:
-    """Marks a function that is left to Python. A compiled function that calls it does not compile."""
-    return _marked(function, "ignore") if callable(function) else ignore
+def ignore(function: Any = None, *, drop_on_export: bool = False, **options: Any) -> Any:
+    """Marks a function that is left to Python. Programs that call it cannot be saved; with ``drop_on_export`` calls of it raise an
+    exception instead, as those of a function with :func:`unused`."""
+    mark = unused if drop_on_export or function is True else ignore
+    return _marked(function, "unused" if drop_on_export else "ignore") if callable(function) else mark
 
 
 def unused(function: _F) -> _F:

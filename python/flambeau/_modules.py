@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import _native
-from ._annotations import Unknown, type_of_value
+from ._annotations import Unknown, is_interface, type_of_value
 from ._classes import place_of
 from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, _chain, qualified_name, raise_instead, scope_of
 from ._markers import is_attribute, kind_of
 from ._overloads import implementation_text, overloads_of
 from .errors import CompileError, MisuseError, UnsupportedError
-from ._types import ModuleType, module_type
+from ._types import ModuleType, module_type, program_key
 from .jit import ScriptMethod
 
 _LISTS = ("ModuleList", "Sequential", "ParameterList")
@@ -38,12 +38,6 @@ _OWN = {
 def is_module(value: Any) -> bool:
     """Returns whether an object is a module of PyTorch, without importing it."""
     return any(base.__module__ == "torch.nn.modules.module" and base.__name__ == "Module" for base in type(value).__mro__)
-
-
-def is_interface(annotation: Any) -> bool:
-    """Returns whether an annotation is a class that `interface` marks."""
-    marks = ("_flambeau_interface", "__torch_script_interface__")
-    return isinstance(annotation, type) and any(getattr(annotation, mark, False) for mark in marks)
 
 
 def _base_name(module: Any) -> str:
@@ -142,6 +136,9 @@ class Modules:
                 continue
             self._class_of[id(part)] = name
             self._values[id(part)] = values_of(part)
+            # Classes without source in Python are those of their program alone.
+            own_name = part._native.class_name
+            self._types[id(part)] = module_type(type(part), (program_key(module), own_name), own_name)
         return self._class_of[id(module)]
 
     def type_name(self, module: Any) -> str:
@@ -312,8 +309,13 @@ class _Facts:
         for name, value in module._buffers.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.buffers)
         hints = {} if self.modules.traced else {**_hints(self.cls), **vars(self.origin).get("_flambeau_types", {})}
+        if not self.modules.traced:
+            for name in {
+                *getattr(self.cls, "__jit_ignored_attributes__", ()), *getattr(self.cls, "__jit_unused_properties__", ()),
+            }:  # fmt: skip
+                self.absent[name] = "This attribute was ignored during compilation."
         for name, child in module._modules.items():
-            if child is None and self.modules.traced:
+            if child is None and self.modules.traced or name in self.absent:
                 continue
             interface = hints.get(name)
             if child is not None and is_interface(interface):
@@ -330,10 +332,6 @@ class _Facts:
                 if hasattr(value, "__dlpack__"):
                     self._add(name, value, "Tensor")
             return
-        for name in {
-            *getattr(self.cls, "__jit_ignored_attributes__", ()), *getattr(self.cls, "__jit_unused_properties__", ()),
-        }:  # fmt: skip
-            self.absent[name] = "This attribute was ignored during compilation."
         constant_names = set(getattr(self.cls, "__constants__", ()))
         plain = vars(self.origin).get("_plain") or vars(self.origin)
         for name, value in plain.items():
@@ -358,6 +356,8 @@ class _Facts:
     def _plain(self, name: str, value: Any, hint: Any, is_constant: bool, place: Place) -> None:
         import typing
 
+        if is_constant:
+            _check_constant(f"{self.cls.__name__}.{name}", value)
         try:
             final = typing.get_origin(hint) is typing.Final or hint is typing.Final
             text = None
@@ -417,7 +417,8 @@ class _Facts:
         attributes = []
         for name, text in self.types.items():
             value = self.values[name]
-            kind: Any = types.get(id(origin_of(value))) if is_module(value) else None
+            origin = origin_of(value) if is_module(value) else None
+            kind: Any = types.get(id(value if origin is None else origin)) if is_module(value) else None
             # The names of other classes are those of Python, but not unique.
             classes = [cls for known, cls in self.texts.classes() if known in text] if kind is None else []
             attributes.append((name, kind or text, *classes))
@@ -662,6 +663,29 @@ _NO_LITERAL = (
 )
 
 
+_NO_TEXT = (
+    "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. For example, 'i = \"a\"; "
+    "self.layers[i](x)' will fail because i is not a literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in "
+    "self.items(): out = v(inp)'"
+)
+
+
+def _check_constant(path: str, value: Any) -> None:
+    """Raises an exception for the value of an attribute in `__constants__` that is not a constant."""
+    if isinstance(value, (list, tuple)):
+        for part in value:
+            _check_constant(path, part)
+        return
+    plain = (bool, int, float, complex, str, enum.Enum, type(None))
+    if not isinstance(value, plain) and type(value).__name__ not in ("device", "dtype", "layout", "memory_format"):
+        kind = type(value)
+        name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        raise MisuseError(
+            f"'{name}' object in attribute '{path}' is not a valid constant. Valid constants are modules, values of the types bool, "
+            "int, float, complex, str, None, device, layout and dtype, and lists and tuples of them"
+        )
+
+
 def _check_methods(module: Any, interface: type, methods: list[str], place: Place) -> None:
     state = vars(module)
     if "_native" in state and state["_origin"] is None:
@@ -860,7 +884,7 @@ class _MethodRewriter(Rewriter):
             try:
                 key = ast.literal_eval(index)
             except ValueError:
-                raise place.error(_NO_LITERAL) from None
+                raise place.error(_NO_TEXT if _base_name(found[1]) in _DICTIONARIES else _NO_LITERAL) from None
             items = self._items(*found)
             texts = dict(items) if isinstance(key, str) else [text for _, text in items]
             try:

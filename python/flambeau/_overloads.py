@@ -13,6 +13,7 @@ import types
 import weakref
 from typing import Any
 
+from ._annotations import Unknown, type_of_value
 from ._frontend import Edits, Place, Rewriter, Source, Texts, commented_signature, scope_of
 
 _declared: dict[tuple[str, str], list[types.FunctionType]] = {}
@@ -122,7 +123,8 @@ def _header(
                 "Default parameters on overloads do not affect the runtime so they must set to the default parameter on the "
                 f"implementation function. Found on parameter {arg.arg}"
             )
-        if arg.arg in own:
+        if arg.arg in own or arg.arg in defaults and _fits(defaults[arg.arg], text.partition(": ")[2]):
+            # The default of the implementation holds for declarations without one, if it is of the declared type.
             text += f" = {texts.default(defaults[arg.arg], declared.place(arg))}"
         params.append(text)
     # Parameters that the declaration omits have the defaults of the implementation.
@@ -132,6 +134,20 @@ def _header(
             params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
     returns = f" -> {rewriter._type(result, declared.place(declared.node))}" if result is not None else ""
     return f"def {name}({', '.join(params)}){returns}:"
+
+
+def _fits(value: Any, annotation: str) -> bool:
+    """Returns whether a default is a value of a type that is given as text."""
+    if annotation in ("", "Any"):
+        return True
+    inner = annotation.removeprefix("Optional[").removesuffix("]") if annotation.startswith("Optional[") else annotation
+    if value is None:
+        return inner is not annotation
+    try:
+        found = type_of_value(value, lambda cls: cls.__name__)
+    except Unknown:
+        return False
+    return found in (annotation, inner) or (found, inner) == ("int", "float")
 
 
 def _is_equal(a: Any, b: Any) -> bool:

@@ -34,6 +34,11 @@ def memory_of(tensor: torch.Tensor) -> tuple[Any, ...]:
     return tensor.data_ptr(), tensor.dtype, tensor.size(), tensor.stride()
 
 
+def follow(tensor: torch.Tensor, native: _native.Tensor) -> None:
+    """Notes that the memory of a tensor of PyTorch was exchanged for that of the tensor of this package that it is."""
+    _known[tensor] = native, memory_of(tensor)
+
+
 def shared(tensor: torch.Tensor) -> _native.Tensor:
     """Returns the one tensor of this package for a tensor of PyTorch. All module attributes that hold the latter share it."""
     known = _known.get(tensor)

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from . import _native, _ops
-from ._torch_autograd import _mapped, call, memory_of, shared
+from ._torch_autograd import _mapped, call, follow, memory_of, shared
 from ._markers import is_attribute
 from ._types import ModuleHandle
 from .jit import ScriptFunction, ScriptModule
@@ -131,6 +131,19 @@ def called_part(origin: Any) -> TorchModule | None:
     return next((part for part in parts if part.__dict__.get("_origin") is origin), None)
 
 
+def _as_modules(value: Any, owner: TorchModule) -> Any:
+    """Returns the result of a method with modules in the place of their objects."""
+    if isinstance(value, _native.ScriptObject) and value.is_module:
+        parts = (part for part in owner.modules() if isinstance(part, TorchModule))
+        known = next((part for part in parts if part._native.identity == value.identity), None)
+        return wrap(value) if known is None else known
+    if type(value) in (list, tuple):
+        return type(value)(_as_modules(part, owner) for part in value)
+    if type(value) is dict:
+        return {key: _as_modules(part, owner) for key, part in value.items()}
+    return value
+
+
 class Method(ScriptFunction):
     """A method of a module."""
 
@@ -139,6 +152,7 @@ class Method(ScriptFunction):
         self._owner = owner
         origin = owner.__dict__.get("_origin")
         self.__doc__ = getattr(getattr(type(origin), name, None), "__doc__", None)
+        self._returns_objects = "__torch__." in function.schema.rpartition("->")[2]
 
     @property
     def owner(self) -> TorchModule:
@@ -148,7 +162,8 @@ class Method(ScriptFunction):
         before = getattr(_running, "owner", None)
         _running.owner = self._owner
         try:
-            return self._run(args, kwargs)
+            result = self._run(args, kwargs)
+            return _as_modules(result, self._owner) if self._returns_objects else result
         finally:
             _running.owner = before
 
@@ -221,7 +236,7 @@ class TorchModule(_Module, ScriptModule):
                 known = tensors.get(tensor.identity)
                 if known is not None:
                     self._keep((name, *path), tensor, known)
-            if isinstance(value, _native.ScriptObject) and "training" in {part[0] for part in value.attributes()}:
+            if isinstance(value, _native.ScriptObject) and value.is_module:
                 child = wrappers.get(value.identity)
                 if child is None:
                     inner = before.get(name) or getattr(origin, "_modules", {}).get(name)
@@ -230,6 +245,10 @@ class TorchModule(_Module, ScriptModule):
                 children[name] = child
             elif origin is not None and name in origin._modules:
                 children[name] = None
+        # Compiled methods with the names of methods of `torch.nn.Module` take their place, which `__getattr__` would not find.
+        for name in native.methods():
+            if name != "forward" and isinstance(vars(_Module).get(name), types.FunctionType) and not name.startswith("__"):
+                state[name] = self._method(name)
         state["_modules"] = _Children(children)
         state.pop("_is_filled", None)
         _Walks.count += 1
@@ -241,6 +260,11 @@ class TorchModule(_Module, ScriptModule):
             return native
         cell = self._cells.get((name,))
         if cell is not None and cell[0].is_same(native):
+            if native.data_ptr() != cell[3] and memory_of(cell[1]) == cell[2]:
+                # A program gave the tensor other memory, as `set_` does: the tensor of PyTorch follows.
+                cell[1].data = _native.to_torch(native)
+                follow(cell[1], native)
+                self._keep((name,), native, cell[1])
             return cell[1]
         tensor = _native.to_torch(native)
         if self._kinds[name][0] == "parameter":
@@ -250,7 +274,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _keep(self, path: tuple[Any, ...], native: _native.Tensor, tensor: torch.Tensor) -> None:
         """Notes which tensor of PyTorch an attribute or an element of one is, with its memory."""
-        self._cells[path] = (native, tensor, memory_of(tensor))
+        self._cells[path] = (native, tensor, memory_of(tensor), native.data_ptr())
         _Walks.count += 1
 
     def _set_value(self, name: str, value: Any) -> None:
@@ -295,7 +319,7 @@ class TorchModule(_Module, ScriptModule):
         if walk is None or walk[0] != _Walks.count:
             walk = state["_walk"] = self._walked()
         found: list[tuple[_native.Tensor, torch.Tensor]] = walk[2]
-        for at, (places, native, tensor, memory) in enumerate(walk[1]):
+        for at, (places, native, tensor, memory, _) in enumerate(walk[1]):
             if memory_of(tensor) != memory:
                 made = shared(tensor)
                 # All places: `any` alone would end at the first.
@@ -361,8 +385,14 @@ class TorchModule(_Module, ScriptModule):
             if origin is None or name.startswith("__"):
                 raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}") from None
         member = getattr(type(origin), name, None)
+        bound = vars(origin).get(name)
+        if isinstance(bound, types.MethodType) and bound.__self__ is origin and isinstance(member, types.FunctionType):
+            # A method that was bound to the module in the place of that of its class.
+            member = bound.__func__
         if isinstance(member, property):
             getter = f"__{name}_getter"
+            if getter not in native.methods() and _is_unused(type(origin), name, member):
+                raise AttributeError(f"{self.original_name!r} object has no attribute {name!r}: the property is not compiled")
             return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
         if origin is self:
             return _Module.__getattr__(self, name)
@@ -448,21 +478,21 @@ class TorchModule(_Module, ScriptModule):
     def extra_repr(self) -> str:
         return f"original_name={self.original_name}" if "_native" in self.__dict__ else ""
 
-    def _container(self) -> Any:
+    def _container(self, what: str = "is not a container of modules") -> Any:
         origin = self.__dict__.get("_origin")
         names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
         if not names:
-            raise TypeError(f"{self.original_name!r} object is not a container of modules")
+            raise TypeError(f"{self.original_name!r} object {what}")
         return names
 
     def __len__(self) -> int:
         if "_native" in self.__dict__ and "__len__" in self._native.methods():
             return int(self._method("__len__")())
-        self._container()
+        self._container("has no len()")
         return len(self._modules)
 
     def __iter__(self) -> Iterator[Any]:
-        names = self._container()
+        names = self._container("is not iterable")
         return iter(list(self._modules)) if "ModuleDict" in names else iter(list(self._modules.values()))
 
     def __bool__(self) -> bool:
@@ -518,6 +548,12 @@ class TorchModule(_Module, ScriptModule):
 
     for _name in ("graph", "inlined_graph", "code", "code_with_constants", "save"):
         locals()[_name] = getattr(ScriptModule, _name)
+
+
+def _is_unused(cls: type, name: str, member: property) -> bool:
+    from ._markers import kind_of
+
+    return name in getattr(cls, "__jit_unused_properties__", ()) or kind_of(member.fget) == "unused"
 
 
 def origin_of(module: Any) -> Any:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import re
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,6 +44,9 @@ _STRICT = (
 _INTERNAL = (f"{__package__}.", "torch.")
 
 
+_NAME = re.compile(r"[A-Za-z]\w*")
+
+
 def is_tensor(value: Any) -> bool:
     """Returns whether a value is a tensor of this package or of PyTorch."""
     if isinstance(value, _native.Tensor):
@@ -51,11 +55,17 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def user_frame() -> tuple[str, int]:
-    """Returns file and line of the innermost frame of the user."""
+def _user_frame() -> Any:
+    """Returns the innermost frame of the user, ``None`` if there is none."""
     frame: Any = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL):
         frame = frame.f_back
+    return frame
+
+
+def user_frame() -> tuple[str, int]:
+    """Returns file and line of the innermost frame of the user."""
+    frame = _user_frame()
     return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
 
 
@@ -86,6 +96,10 @@ class Trace:
         # The paths and classes of the compiled modules in the module that is traced, by identity.
         self.modules: dict[int, tuple[list[str], str]] = {}
         self._values: dict[Any, _native.TracedValue] = {}
+        # Results, by the identity of their tensors, that have no name yet.
+        self._unnamed: dict[int, _native.TracedValue] = {}
+        # Numbers of the trace that the function that is called takes as integers, with their values, by position or name.
+        self.taken: dict[int | str, tuple[Any, int]] = {}
         # The tensor that the last recorded call returned.
         self.last: Any = None
         # Tensors whose identity is a key stay alive.
@@ -146,7 +160,7 @@ class Trace:
             parts = [self.operand(part) for part in value]
             return parts if isinstance(value, list) else tuple(parts)
         if isinstance(value, dict):
-            return {key: self.operand(part) for key, part in value.items()}
+            return {self.operand(key) if is_tensor(key) else key: self.operand(part) for key, part in value.items()}
         code = _dtypes.code_of(value)
         return value if code is None or isinstance(value, (builtins.bool, int)) else code
 
@@ -170,11 +184,24 @@ class Trace:
             values = self.recorder.call(operator, [self.operand(arg) for arg in args])
             for value, result in zip(values, results, strict=True):
                 self.bind_result(value, result)
+                if is_tensor(result):
+                    self._unnamed[id(result)] = value
         self.last = results[-1]
 
     def locate(self) -> None:
-        file, line = user_frame()
+        frame = _user_frame()
+        file, line = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         self.recorder.locate(file, line, "/".join(self.scopes))
+        if frame is not None and self._unnamed:
+            self.name(frame)
+
+    def name(self, frame: Any) -> None:
+        """Names the results that are variables of a frame after them."""
+        for name, held in frame.f_locals.items():
+            value = self._unnamed.get(id(held))
+            if value is not None and is_tensor(held) and _NAME.fullmatch(name):
+                del self._unnamed[id(held)]
+                self.recorder.set_name(value, name)
 
     def inline(self, function: _native.Function, args: Sequence[Any], result: Any) -> None:
         """Records the operators of a call of a compiled function that was made."""
@@ -214,7 +241,6 @@ class Trace:
     def input(self, name: str, example: Any) -> Any:
         """Adds an input and makes it the value of the tensors in the example. Returns the example, with views in place of
         tensors that are inputs already."""
-        _check_input(example)
         seen: set[int] = set()
 
         def distinct(tensor: Any) -> Any:
@@ -230,17 +256,46 @@ class Trace:
         return example
 
 
-def _check_input(example: Any) -> None:
-    if is_tensor(example):
-        return
-    if isinstance(example, (list, tuple, dict)):
-        for part in example.values() if isinstance(example, dict) else example:
-            _check_input(part)
-        return
-    raise MisuseError(
-        f"Type '{type(example).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of "
-        "Tensors can be traced"
-    )
+def _check_inputs(inputs: Sequence[Any]) -> None:
+    text = _type_of_example(tuple(inputs))
+    if set(re.findall(r"\w+", text)) - {"Tensor", "List", "Dict", "Tuple"} - _key_types(inputs):
+        raise MisuseError(
+            f"Type '{text}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
+        )
+
+
+def _key_types(value: Any) -> set[str]:
+    """Returns the names of the types of the keys of all dictionaries in a value."""
+    if isinstance(value, dict):
+        parts = [{type(key).__name__} | _key_types(part) for key, part in value.items()]
+    else:
+        parts = [_key_types(part) for part in value] if isinstance(value, (list, tuple)) else []
+    return set().union(*parts)
+
+
+def _type_of_example(value: Any) -> str:
+    """Returns the type of an argument as text. Values that programs do not have are named by their class in Python."""
+    if is_tensor(value):
+        return "Tensor"
+    if isinstance(value, tuple):
+        return f"Tuple[{', '.join(map(_type_of_example, value)) or '()'}]"
+    if isinstance(value, list):
+        return f"List[{_common_type(map(_type_of_example, value), 'List', 'element type')}]"
+    if isinstance(value, dict):
+        key = _common_type((type(key).__name__ for key in value), "Dictionary", "type")
+        return f"Dict[{key}, {_common_type(map(_type_of_example, value.values()), 'Dictionary', 'type')}]"
+    return type(value).__name__
+
+
+def _common_type(types: Iterable[str], container: str, what: str) -> str:
+    found = list(dict.fromkeys(types))
+    if not found:
+        raise MisuseError(f"{container} trace inputs must have elements, by which their type is known")
+    if len(found) > 1:
+        raise MisuseError(
+            f"{container} inputs to traced functions must have consistent {what}. Found {found[0]} and {found[1]}"
+        )
+    return found[0]
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
@@ -263,23 +318,46 @@ def _detached(value: Any) -> Any:
 def _check_output(value: Any, strict: bool) -> None:
     if is_tensor(value):
         return
-    if isinstance(value, (list, dict)):
-        if strict and isinstance(value, dict):
+    if isinstance(value, dict):
+        if strict:
             raise MisuseError(f"Encountering a dict {_STRICT}")
+        keys = {"Tensor" if is_tensor(key) else type(key).__name__ for key in value}
+        if len(keys) > 1 or keys - {"str", "Tensor"} or not all(map(_is_tensor_or_tuple, value.values())):
+            raise MisuseError(
+                "A dictionary in the result cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], "
+                "Union[Tensor, Tuple[Tensor, ...]]] can be a dictionary output of a traced function"
+            )
+        return
+    if isinstance(value, list) and all(map(is_tensor, value)):
+        if not value:
+            raise MisuseError("A list in the result of a traced function must have elements, by which its type is known")
         if strict:
             # The elements are those of the example, which PyTorch allows.
             warn(f"Encountering a list {_STRICT}")
-        for part in value.values() if isinstance(value, dict) else value:
-            _check_output(part, strict)
         return
     if isinstance(value, tuple):
         for part in value:
             _check_output(part, strict)
         return
+    if value is None:
+        raise MisuseError(
+            "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
+        )
     raise MisuseError(
         "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, not a value of "
-        f"type '{type(value).__name__}'"
+        f"type '{_shown_type(value)}'"
     )
+
+
+def _is_tensor_or_tuple(value: Any) -> bool:
+    return is_tensor(value) or isinstance(value, tuple) and all(map(_is_tensor_or_tuple, value))
+
+
+def _shown_type(value: Any) -> str:
+    if isinstance(value, list):
+        odd = next((part for part in value if not is_tensor(part)), None)
+        return f"List[{_shown_type(odd)}]"
+    return type(value).__name__
 
 
 def _names_of(function: Any, count: int) -> list[str]:
@@ -372,6 +450,7 @@ def record(
     trace: Trace, function: Callable[..., Any], names: Sequence[str], inputs: Sequence[Any], strict: bool
 ) -> Any:
     """Runs a function and records it; returns the operand of its result."""
+    _check_inputs(inputs)
     inputs = [trace.input(name, example) for name, example in zip(names, inputs, strict=True)]
     with recording(trace):
         result = function(*inputs)
@@ -413,7 +492,9 @@ def _close(found: Any, wanted: Any, tolerance: float) -> bool:
         same = found.shape == wanted.shape and found.dtype == wanted.dtype
         return bool(same and _ops.call("torch.allclose", [found, wanted, tolerance, tolerance, True], {}))
     if isinstance(wanted, dict):
-        return wanted.keys() == found.keys() and all(_close(found[k], v, tolerance) for k, v in wanted.items())
+        # Keys can be tensors, of which Python compares the elements. The order is that of insertion.
+        ours, theirs = [*found, *found.values()], [*wanted, *wanted.values()]
+        return _close(ours, theirs, tolerance)
     if isinstance(wanted, (list, tuple)):
         return len(found) == len(wanted) and all(_close(f, w, tolerance) for f, w in zip(found, wanted, strict=True))
     return bool(found == wanted)
@@ -532,6 +613,9 @@ class TracedModules:
         from ._frontend import Texts
         from ._modules import Modules
 
+        for part in module.modules():
+            if "_native" not in vars(part) and part._backward_hooks:
+                raise MisuseError(f"Modules that have backward hooks assigned can't be compiled: {part!r}")
         self.module = module
         texts = Texts()
         self._modules = Modules(texts, traced=True)

@@ -38,10 +38,13 @@ _NOT_RECORDED = frozenset({
 class _Number:
     """The node of a :class:`torch.SymInt` or :class:`torch.SymFloat` that stands for a number of the trace."""
 
-    def __init__(self, tensor: Any, hint: int | float) -> None:
+    def __init__(self, tensor: Any, hint: int | float, trace: Trace | None = None, parameter: int | str | None = None) -> None:
         # `None` for a constant.
         self.tensor = tensor
         self.hint = hint
+        self.trace = trace
+        # Position or name of the parameter that the number is the argument of.
+        self.parameter = parameter
 
     def is_int(self) -> bool:
         return isinstance(self.hint, int)
@@ -64,7 +67,10 @@ class _Number:
         return True
 
     def guard_int(self, file: str, line: int) -> int:
-        if self.tensor is not None:
+        if self.tensor is not None and self.trace is not None and self.parameter is not None:
+            # The operator that is called next can have it as an operand.
+            self.trace.taken[self.parameter] = self.tensor, int(self.hint)
+        elif self.tensor is not None:
             leaves("Python integer")
         return int(self.hint)
 
@@ -176,6 +182,12 @@ class _Calls(ProxyTorchDispatchMode):
         for argument in schema.arguments[len(operands) :]:
             value = kwargs.get(argument.name, argument.default_value)
             operands.append(_tree(value, _traced))
+        for parameter, (tensor, hint) in list(self.trace.taken.items()):
+            names = [argument.name for argument in schema.arguments]
+            at = names.index(parameter) if parameter in names else parameter
+            if isinstance(at, int) and at < len(operands) and type(operands[at]) is int and operands[at] == hint:
+                operands[at] = tensor
+                del self.trace.taken[parameter]
         operator = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if name == "convolution":
             flags = torch.backends.cudnn
@@ -223,6 +235,12 @@ class _Functions(TorchFunctionMode):
                 # PyTorch returns the tensor without a call of the operator, but a later argument may need the copy.
                 trace.call("aten::contiguous", [args[0], kwargs.get("memory_format", torch.contiguous_format)], args[:1])
                 return args[0]
+            if name == "detach_":
+                # PyTorch's tracer records the operator that is not in place. It has no views whose values would change.
+                with trace.pause():
+                    result = func(*args, **kwargs)
+                trace.call("aten::detach", args[:1], [result])
+                return result
             if name in _CONVERSIONS:
                 leaves(_CONVERSIONS[name])
                 with trace.pause():
@@ -236,8 +254,15 @@ class _Functions(TorchFunctionMode):
         if not self._has_number(list(kwargs.values())):
             named = kwargs
         else:
-            named = {key: value if _takes_tensor(name, key) else self._passed(value) for key, value in kwargs.items()}
-        return self._known(func(*self._positions(func, name, args), **named))
+            named = {key: value if _takes_tensor(name, key) else self._passed(value, key) for key, value in kwargs.items()}
+        outer, trace.taken = trace.taken, {}
+        try:
+            result = func(*self._positions(func, name, args), **named)
+        finally:
+            for _ in trace.taken:
+                leaves("Python integer")
+            trace.taken = outer
+        return self._known(result)
 
     def _known(self, result: Any) -> Any:
         """Gives the result of a factory, which PyTorch returns as another object than the dispatcher did, its value."""
@@ -322,7 +347,7 @@ class _Functions(TorchFunctionMode):
         return [
             arg
             if i < receiver or not self._has_number(arg) or _takes_tensor(name, i)
-            else self._passed(arg)
+            else self._passed(arg, i)
             for i, arg in enumerate(args)
         ]
 
@@ -333,9 +358,11 @@ class _Functions(TorchFunctionMode):
             return any(self._has_number(part) for part in (value.start, value.stop, value.step))
         return self.trace.is_number(value)
 
-    def _passed(self, value: Any) -> Any:
+    def _passed(self, value: Any, parameter: int | str | None = None) -> Any:
         if self.trace.is_number(value) and value.is_floating_point():
             return torch.SymFloat(_Number(value, float(torch.Tensor.item(value))))
+        if self.trace.is_number(value):
+            return torch.SymInt(_Number(value, int(torch.Tensor.item(value)), self.trace, parameter))  # type: ignore[arg-type]
         # Elements of lists are sizes.
         return _tree(value, self._as_integer)
 

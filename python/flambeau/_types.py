@@ -43,6 +43,12 @@ def module_type(cls: type, key: Any, name: str) -> ModuleType:
     return found
 
 
+def program_key(root: Any) -> object:
+    """Returns an object that stands for the program of a loaded or traced module. An identity would be that of another program
+    later."""
+    return root.__dict__.setdefault("_program_key", object())
+
+
 class ModuleHandle:
     """What PyTorch's ``module._c`` is: the object of a module, with its attributes and methods by name."""
 
@@ -56,7 +62,7 @@ class ModuleHandle:
         if found is None:
             # A loaded or traced module, whose classes are those of its program alone.
             name = module._native.class_name
-            found = module_type(type(module), (root._native.identity, name), name)
+            found = module_type(type(module), (program_key(root), name), name)
         return found  # type: ignore[no-any-return]
 
     @property
@@ -68,6 +74,10 @@ class ModuleHandle:
 
     def getattr(self, name: str) -> Any:
         return getattr(self._module, name)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._module, name)
+        return ModuleHandle(value) if "_native" in getattr(value, "__dict__", ()) else value
 
     def setattr(self, name: str, value: Any) -> None:
         setattr(self._module, name, value)

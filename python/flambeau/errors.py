@@ -41,6 +41,10 @@ class UnsupportedError(Error, NotImplementedError):
     """The program may be right, but the compiler does not have a feature that it needs."""
 
 
+class AnnotationError(UnsupportedError, ValueError):
+    """An annotation is not a type of TorchScript, or at a place without one: a ``ValueError`` as in PyTorch."""
+
+
 class RuntimeError(Error, builtins.RuntimeError):
     """A running program raised an exception. The text has the traceback within the program."""
 

@@ -281,7 +281,7 @@ class ScriptModule(metaclass=_ModuleType):
         for name, _, type_text in self._native.attributes():
             if type_text.startswith("__torch__."):
                 value = self._native.get(name)
-                if builtins.isinstance(value, _native.ScriptObject) and "training" in {a[0] for a in value.attributes()}:
+                if builtins.isinstance(value, _native.ScriptObject) and value.is_module:
                     yield name, PlainModule(value)
 
     def named_modules(self) -> Iterator[tuple[str, ScriptModule]]:

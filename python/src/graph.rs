@@ -340,6 +340,19 @@ impl PyNode {
         Ok(self.lock(py)?.effects(self.1).to_string())
     }
 
+    /// The schema of the operator, `None` for nodes without one.
+    #[getter]
+    fn schema(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let graph = self.lock(py)?;
+        Ok(graph.registry().schema_of(graph.op(self.1)).map(ToString::to_string))
+    }
+
+    /// Whether the node comes before another one in the order of the program.
+    fn is_before(&self, py: Python<'_>, other: &Bound<'_, PyNode>) -> PyResult<bool> {
+        let other = PyGraph(Arc::clone(&self.0)).own_node(py, other.get())?;
+        Ok(self.lock(py)?.is_before(self.1, other))
+    }
+
     /// Whether the node still exists.
     #[getter]
     fn is_valid(&self) -> bool {
@@ -421,6 +434,16 @@ impl PyValue {
     fn name(&self, py: Python<'_>) -> PyResult<String> {
         let graph = self.lock(py)?;
         Ok(graph.name(self.1).to_string())
+    }
+
+    /// Sets the name. Another value with the name gets a numbered one.
+    fn set_name(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let is_word = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'));
+        if !is_word || name.chars().all(|c| c.is_ascii_digit()) {
+            return Err(misuse(py, format!("`{name}` cannot be the name of a value")));
+        }
+        self.lock(py)?.edit().set_name(self.1, name);
+        Ok(())
     }
 
     /// The type, as graphs print it.

@@ -14,6 +14,7 @@ use flambeau::exec::tape::BackwardOptions;
 use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
+use flambeau::ir::types::TypeKind;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Prim, Source, Symbol};
 use flambeau::tensor::Device;
@@ -486,12 +487,23 @@ impl PyFunction {
 
     #[cold]
     fn mismatch(&self, position: usize, value: &Bound<'_, PyAny>, found: &str) -> String {
+        let ty = self.entry.params()[position].ty;
+        let is_union = matches!(ty.optional_elem().unwrap_or(ty).kind(), TypeKind::Union(_));
+        let inferred = is_union.then(|| Call::of(value.py(), &self.program).value(value, Type::ANY, 0));
+        let why = match inferred {
+            Some(Ok(inferred)) => format!(
+                "\nExpected a member of {} but instead found type {}.",
+                ty.annotation(),
+                inferred.type_of().annotation()
+            ),
+            _ => String::new(),
+        };
         let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
         let shown: String = shown.chars().take(100).collect();
         let param = &self.entry.params()[position];
         format!(
             "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {}\nValue: \
-             {shown}\nDeclaration: {}",
+             {shown}\nDeclaration: {}{why}",
             self.short_name(),
             param.ty.annotation(),
             param.name,
@@ -602,6 +614,12 @@ impl ScriptObject {
         let module = self.program.object(self.object.clone());
         let attributes = module.attributes().into_iter();
         attributes.map(|(a, _)| (a.name.to_string(), kind(a.kind), a.ty.annotation_str())).collect()
+    }
+
+    /// Whether the class is one of modules.
+    #[getter]
+    fn is_module(&self) -> bool {
+        self.program.unit().class(self.object.class()).is_some_and(|class| class.is_module)
     }
 
     /// Names of the constants of the class.

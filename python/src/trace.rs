@@ -150,6 +150,12 @@ impl PyRecorder {
         Ok(PyTracedValue(self.lock().get(py)?.input(name, value.type_of())))
     }
 
+    /// Names a value after a variable.
+    fn set_name(&self, py: Python<'_>, value: &Bound<'_, PyTracedValue>, name: &str) -> PyResult<()> {
+        self.lock().get(py)?.set_name(value.get().0, name);
+        Ok(())
+    }
+
     /// An attribute of the module or of a module below it.
     fn attribute(&self, py: Python<'_>, path: Vec<String>) -> PyResult<PyTracedValue> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();

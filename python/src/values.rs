@@ -98,6 +98,16 @@ impl HostObject for PyHost {
     }
 }
 
+/// Returns the name of the type of an object for messages, with the fields of a named tuple.
+fn shown_type(object: &Bound<'_, PyAny>) -> String {
+    let name = object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    let fields = object.is_instance_of::<PyTuple>().then(|| object.getattr(intern!(object.py(), "_fields")));
+    match fields.and_then(Result::ok).and_then(|fields| fields.extract::<Vec<String>>().ok()) {
+        Some(fields) => format!("{name} (aka NamedTuple({}))", fields.join(", ")),
+        None => name,
+    }
+}
+
 impl<'a, 'py> Call<'a, 'py> {
     /// Returns the state of a call without objects.
     pub(crate) fn new(py: Python<'py>) -> Call<'a, 'py> {
@@ -163,11 +173,7 @@ impl<'a, 'py> Call<'a, 'py> {
         };
         converted.map_err(|failure| match failure {
             Failure::Raised(error) => error,
-            Failure::Type => {
-                let found = object.get_type();
-                let found = found.name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
-                misuse(self.py, text(&found))
-            }
+            Failure::Type => misuse(self.py, text(&shown_type(object))),
         })
     }
 
@@ -275,7 +281,14 @@ impl<'a, 'py> Call<'a, 'py> {
         // As dtypes, layouts and memory formats are.
         static CODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let code = CODE.import(self.py, "flambeau._dtypes", "code_of")?.call1((object,))?;
-        code.extract().map(IValue::Int).map_err(|_| Failure::Type)
+        if let Ok(code) = code.extract() {
+            return Ok(IValue::Int(code));
+        }
+        // A tensor with one element of any dtype, as in PyTorch.
+        let is_tensor = object.is_instance_of::<PyTensor>()
+            || torch(self.py)?.is_some_and(|t| object.is_instance(t.tensor.bind(self.py)).unwrap_or(false));
+        let number = is_tensor.then(|| object.call_method0(intern!(self.py, "__int__")));
+        number.and_then(Result::ok).and_then(|n| n.extract().ok()).map(IValue::Int).ok_or(Failure::Type)
     }
 
     /// Converts an object of a program, or an instance of a Python class that the program has compiled: its attributes are
@@ -294,7 +307,20 @@ impl<'a, 'py> Call<'a, 'py> {
             self.objects.push((made.clone(), object.clone()));
             for (slot, attribute) in class.attributes.iter().enumerate() {
                 let value = object.getattr(attribute.name.as_str())?;
-                made.set(slot, self.value(&value, attribute.ty, depth + 1)?);
+                let converted = self.value(&value, attribute.ty, depth + 1).map_err(|failure| match failure {
+                    Failure::Type => Failure::Raised(misuse(
+                        self.py,
+                        format!(
+                            "Could not cast attribute '{}' to type {}: it is of type {} in an object of {}",
+                            attribute.name,
+                            attribute.ty.annotation(),
+                            shown_type(&value),
+                            ty.annotation()
+                        ),
+                    )),
+                    raised => raised,
+                })?;
+                made.set(slot, converted);
             }
             return Ok(Some(made));
         }

@@ -12,7 +12,8 @@ and the next process continues behind it. The outcome of a test is one of
 - `passed`: all assertions held, and at least one replaced function was called;
 - `untouched`: all assertions held, but no replaced function was called, so the test says nothing about this package;
 - `internal`: the test failed, and its source uses parts of PyTorch's C++ library or of its fusers and executors
-  (`_INTERNAL` below), which this package does not have, or a helper passes an object of this package to that library;
+  (`_INTERNAL` below), which this package does not have, or a helper passes an object of this package to that library, which
+  may end the process;
 - `failed`, `crashed`, `hung`, `skipped`.
 
 The share passed is `passed` of `passed`, `failed`, `crashed` and `hung`. `--report` writes every outcome as JSON lines.
@@ -22,11 +23,13 @@ from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
 import functools
 import importlib.util
 import inspect
 import io
 import json
+import linecache
 import os
 import pathlib
 import re
@@ -43,7 +46,7 @@ _INTERNAL = re.compile(
     r"\.cuda\(|RUN_CUDA|device_count|torch\.onnx|_get_trace_graph|assertExpectedGraph|torch\.jit\._(?!fork|wait|overload|"
     r"unwrap_optional|script)|last_executed_optimized_graph|FUSION_GROUP|assertAllFused|get_debug_state|mobile|"
     r"_jit_pass|torchbind|torch\.classes|quantiz|_save_for_lite|debug_pkl|\._c\.|torch\.package|BUILD_WITH_CAFFE2|"
-    r"propagate_shapes|flatbuffer|nvfuser|to_backend|monkeytype"
+    r"propagate_shapes|flatbuffer|nvfuser|to_backend|monkeytype|_force_outplace=True"
 )
 """Uses in the source of a test of what only PyTorch's own library has."""
 
@@ -103,6 +106,7 @@ def replace() -> None:
     names: dict[str, Any] = {
         "script": script, "trace": trace, "trace_module": trace_module, "CompilationUnit": unit, "freeze": jit.freeze,
         "load": jit.load, "save": jit.save, "optimize_for_inference": jit.optimize_for_inference,
+        "script_if_tracing": jit.script_if_tracing,
     }  # fmt: skip
     for name, function in names.items():
         setattr(torch.jit, name, _counted(function))
@@ -111,6 +115,7 @@ def replace() -> None:
     torch.jit.script_method = getattr(jit, "script_method", torch.jit.script_method)
     torch.jit.Error = flambeau.RuntimeError
     torch.jit.frontend.NotSupportedError = flambeau.UnsupportedError
+    torch.jit.frontend.FrontendError = flambeau.errors.Error
     for name in ("TracerWarning", "TracingCheckError"):
         setattr(torch.jit, name, getattr(jit, name))
     jit.TracerWarning.ignore_lib_warnings = staticmethod(lambda: None)
@@ -327,6 +332,7 @@ def _is_internal(case: Any) -> bool:
 
 def work(path: pathlib.Path, skip: set[str], select: list[str], seconds: int) -> None:
     """Runs the tests of a file that are not to be skipped; writes a line before and after each."""
+    faulthandler.enable()
     out = os.fdopen(os.dup(1), "w", buffering=1)
     # What tests print is not part of the report.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -455,9 +461,15 @@ def run(
         if running is None:
             note({"file": path.name, "test": "<import>", "outcome": "crashed", "reason": last, "text": errors.getvalue()[-4000:]})
             return found
-        outcome = "hung" if code == -signal.SIGKILL else "crashed"
+        outcome = "hung" if code == -signal.SIGKILL else "internal" if _is_in_torch(errors.getvalue()) else "crashed"
         note({"file": path.name, "test": running, "outcome": outcome, "reason": last, "text": errors.getvalue()[-4000:]})
         done.add(running)
+
+
+def _is_in_torch(trace: str) -> bool:
+    """Returns whether a process ended within a call of PyTorch's library in the test itself, which does not check its arguments."""
+    found = re.search(r'most recent call first\):\n  File "(.*)", line (\d+)', trace)
+    return found is not None and "torch._C._" in linecache.getline(found[1], int(found[2]))
 
 
 _COUNTED = ("passed", "failed", "crashed", "hung")

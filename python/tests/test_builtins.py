@@ -498,3 +498,30 @@ def test_the_method_type_converts():
         return x.type(torch.float64)
 
     assert jit.script(converted)(tensor([1, 2])).dtype is flambeau.float64
+
+
+def test_constructors_of_one_dtype_without_arguments():
+    def empty():
+        return torch.DoubleTensor()
+
+    made = jit.script(empty)()
+    assert made.shape == (0,) and made.dtype == flambeau.float64
+
+    def mixed():
+        return torch.LongTensor(1, [2])
+
+    with pytest.raises(flambeau.CompileError, match="multiple positional arguments that were not all integers"):
+        jit.script(mixed)
+
+
+def test_unknown_operators_have_a_suggestion_or_none():
+    def near(x):
+        return torch.sigmiod(x)
+
+    def far(x):
+        return torch.set_anomaly_enabled(x)
+
+    with pytest.raises(flambeau.CompileError, match="did you mean `sigmoid`"):
+        jit.script(near)
+    with pytest.raises(flambeau.CompileError, match="may not be currently supported in TorchScript"):
+        jit.script(far)

@@ -770,3 +770,179 @@ def test_texts_of_several_lines_keep_their_indentation():
         y"""
 
     assert f() == "a\n      b\nc\n   def" + "x\n        y"
+
+
+def test_defaults_that_hold_a_mutable_value():
+    def pair(x: tuple[int, list[int]] = (1, [])):  # noqa: B006
+        return x
+
+    with pytest.raises(flambeau.UnsupportedError, match="Mutable default parameters"):
+        jit.script(pair)
+
+
+def test_ignored_classes_have_no_instances():
+    @jit.ignore
+    class Left:
+        pass
+
+    def makes():
+        return Left()
+
+    with pytest.raises(flambeau.UnsupportedError, match="Cannot instantiate class 'Left'"):
+        jit.script(makes)
+
+
+def test_classes_of_modules_are_no_types():
+    def reads(modules: dict[str, jit.ScriptModule]):
+        return len(modules)
+
+    with pytest.raises(flambeau.UnsupportedError, match="Unknown type annotation"):
+        jit.script(reads)
+
+
+def test_annotations_of_attributes_outside_of_the_constructor():
+    class Point:
+        def __init__(self, x: int):
+            self.x: int = x
+
+        def move(self, by: int):
+            for _ in range(2):
+                self.x: int = by
+
+    with pytest.raises(ValueError, match="must be declared in __init__: `self.x`") as raised:
+        jit.script(Point)
+    assert isinstance(raised.value, flambeau.UnsupportedError) and "^" * len("self.x: int") in str(raised.value)
+
+
+class Times:
+    @jit.ignore
+    def __call__(self, x, by: int) -> int:
+        return len(x) * by
+
+
+times = Times()
+
+
+def test_objects_whose_call_is_ignored_are_called_in_python():
+    def counts(x) -> int:
+        return times(x, 3) + 1
+
+    assert jit.script(counts)(tensor([1.0, 2.0])) == 7
+
+
+def test_errors_name_the_calls_on_the_way():
+    def inner(x: int) -> int:
+        return x + "text"
+
+    def middle(x: int) -> int:
+        return inner(x)
+
+    def outer(x: int) -> int:
+        return middle(x)
+
+    with pytest.raises(flambeau.CompileError) as raised:
+        jit.script(outer)
+    shown = str(raised.value)
+    assert "'inner' is being compiled since it was called from 'middle'" in shown
+    assert "'middle' is being compiled since it was called from 'outer'" in shown
+
+
+def test_messages_name_the_member_of_a_union_and_parameters_without_annotation():
+    def takes(x: Union[int, List[str]]):
+        return x
+
+    with pytest.raises(RuntimeError, match=r"Expected a member of Union\[List\[str\], int\] but instead found type List\[float\]"):
+        jit.script(takes)([1.5])
+
+    def sums(x, dim):
+        return x.sum(dim)
+
+    with pytest.raises(flambeau.CompileError, match="Inferred the value for argument 'dim' to be of type 'Tensor'"):
+        jit.script(sums)
+
+    def declared(x, dim):
+        # type: (Tensor, Tensor) -> Tensor
+        return x.sum(dim)
+
+    with pytest.raises(flambeau.CompileError) as raised:
+        jit.script(declared)
+    assert "Inferred" not in str(raised.value)
+
+
+def test_tensors_with_one_element_are_integers():
+    def doubled(n: int, more: List[int]):
+        return n * 2 + more[0]
+
+    assert jit.script(doubled)(tensor(2.5), [tensor([3])]) == 7
+    with pytest.raises(flambeau.MisuseError):
+        jit.script(doubled)(tensor([1.0, 2.0]), [1])
+
+
+class Bad(NamedTuple):
+    first: Tuple[int, int]
+    second: "NoSuchType"  # noqa: F821
+
+
+class Good(NamedTuple):
+    first: "Tuple[int, int]"
+    second: "Optional[Color]" = None
+
+
+def test_fields_of_named_tuples_have_the_types_of_their_annotations():
+    def reads(x: Good) -> int:
+        return x.first[0]
+
+    def fails(x: Bad) -> int:
+        return x.first[0]
+
+    assert jit.script(reads)(Good((3, 4))) == 3
+    with pytest.raises(ValueError, match="the annotation `NoSuchType` in `Bad` cannot be evaluated"):
+        jit.script(fails)
+
+
+class Held:
+    def __init__(self, value: int):
+        self.value = value
+
+
+def test_messages_name_the_attribute_or_the_fields_that_do_not_fit():
+    def reads(held: Held) -> int:
+        return held.value
+
+    assert jit.script(reads)(Held(3)) == 3
+    with pytest.raises(flambeau.MisuseError, match="Could not cast attribute 'value' to type int: it is of type str"):
+        jit.script(reads)(Held("3"))  # type: ignore[arg-type]
+
+    def first(x: Good) -> int:
+        return x.first[0]
+
+    with pytest.raises(flambeau.MisuseError, match=r"found type 'Good \(aka NamedTuple\(first, second\)\)'"):
+        jit.script(first)(Good("text"))  # type: ignore[arg-type]
+
+
+def test_enumerations_have_numbers_or_strings():
+    class Tensors(enum.Enum):
+        FIRST = tensor([1.0])
+
+    def names(x: Tensors) -> str:
+        return x.name
+
+    with pytest.raises(flambeau.UnsupportedError, match="Cannot create Enum with value type 'Tensor'"):
+        jit.script(names)
+
+
+def test_ignored_functions_that_are_dropped_on_export():
+    @jit.ignore(drop_on_export=True)
+    def of_python(x):
+        return x + 1
+
+    def calls(x, really: bool):
+        if really:
+            return of_python(x)
+        return x
+
+    compiled = jit.script(calls)
+    assert of_python(1) == 2 and compiled(tensor([1.0]), False).tolist() == [1.0]
+    with pytest.raises(flambeau.RuntimeError, match="annotated to be ignored and cannot be run"):
+        compiled(tensor([1.0]), True)
+    compiled.save_to_buffer()

@@ -181,3 +181,25 @@ def test_handles_have_the_methods_of_pytorch():
     assert not aliases.may_alias(x, graph.findNode("aten::sum").output())
     with pytest.raises(flambeau.MisuseError, match="2 inputs, not one"):
         view.input()
+
+
+def test_names_and_places_of_nodes_and_values():
+    graph = flambeau.parse_graph(
+        "graph(%x : int, %y : int):\n  %a : int = aten::add(%x, %y)\n  %b : int = aten::mul(%a, %x)\n  return (%b)\n"
+    )
+    add, mul = graph.nodes()
+    assert add.isBefore(mul) and mul.isAfter(add) and not mul.is_before(add)
+    first, second = graph.inputs()[0].uses()
+    assert (first.user, first.offset) == (add, 0) and second.isAfter(first) and not first.isAfter(second)
+    assert add.schema is not None and add.matches(add.schema) and not add.matches(mul.schema)
+    assert add.matches("aten::add.int(int a, int b) -> int")
+    assert add.output().setDebugName("total").debugName() == "total" and "%total : int = aten::add" in graph.text()
+    with pytest.raises(flambeau.MisuseError, match="cannot be the name"):
+        add.output().set_name("a b")
+    with graph.insert_point_guard(mul):
+        with graph.insert_point_guard(add):
+            graph.insertConstant("inner")
+        graph.insertConstant("outer")
+    graph.insertConstant("last")
+    constants = [node.output().toIValue() for node in graph.findAllNodes("prim::Constant")]
+    assert constants == ["inner", "outer", "last"] and graph.nodes()[0].output().toIValue() == "inner"

@@ -432,3 +432,156 @@ def test_modules_without_the_constructor_of_their_base():
 
     with pytest.raises(RuntimeError, match="has not been initialized"):
         jit.script(Net())
+
+
+class IgnoresParts(nn.Module):
+    __jit_ignored_attributes__ = ["part"]
+    __jit_unused_properties__ = ["doubled"]
+
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+        self.factor = 3
+
+    @property
+    def doubled(self):
+        return sum([self.factor] * 2)
+
+    @property
+    def tripled(self):
+        return self.factor * 3
+
+    def forward(self, x):
+        return x * self.factor
+
+
+def test_ignored_attributes_and_unused_properties_are_not_attributes():
+    compiled = jit.script(IgnoresParts(nn.Linear(2, 2)))
+    assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 3.0))
+    assert compiled._c._type() == jit.script(IgnoresParts("text"))._c._type()
+    assert not compiled._c.hasattr("part") and compiled.tripled == 9
+    with pytest.raises(AttributeError, match="has no attribute 'doubled'"):
+        compiled.doubled
+
+
+def test_methods_bound_to_an_instance_are_left_to_python():
+    class Says(nn.Module):
+        @jit.ignore
+        def word(self):
+            return "of the class"
+
+    module = Says()
+
+    @jit.ignore
+    def word(self):
+        return "of the instance"
+
+    module.word = types.MethodType(word, module)
+    assert jit.script(module).word() == "of the instance"
+
+
+def test_exported_methods_take_the_place_of_those_of_modules():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.saved = 0
+
+        def forward(self, x):
+            return x
+
+        @jit.export
+        def _save_to_state_dict(self, destination: dict[str, torch.Tensor], prefix: str, keep_vars: bool):
+            self.saved += 1
+
+    outer = jit.script(nn.Sequential(Counts()))
+    outer.state_dict()
+    assert outer[0].saved == 1
+
+
+def test_traces_of_one_class_are_types_of_their_own():
+    class Sign(nn.Module):
+        def forward(self, x):
+            return x if x.sum() > 0 else x + x
+
+    class Outer(nn.Module):
+        def __init__(self, example):
+            super().__init__()
+            self.sign = jit.trace(Sign(), example)
+
+        def forward(self, x):
+            return self.sign(x)
+
+    with pytest.warns(jit.TracerWarning):
+        first, second = (jit.script(Outer(torch.full((1,), value))) for value in (1.0, -1.0))
+    assert first._c._type() != second._c._type()
+    assert first._c.sign.qualified_name.endswith("Sign")
+
+
+def test_errors_of_indices_and_elements_of_modules():
+    class ByName(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleDict({"a": nn.ReLU()})
+
+        def forward(self, x, name: str):
+            return self.parts[name](x)
+
+    with pytest.raises(flambeau.UnsupportedError, match="ModuleDict indexing is only supported with string literals"):
+        jit.script(ByName())
+
+    class Listed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = [nn.ReLU()]
+
+        def forward(self):
+            return len(self.parts)
+
+    with pytest.raises(flambeau.UnsupportedError, match="Could not infer type of list element: Cannot infer concrete type"):
+        jit.script(Listed())
+
+
+def test_constants_are_values_of_few_types():
+    class Numbers(nn.Module):
+        __constants__ = ["sizes"]
+
+        def __init__(self, sizes):
+            super().__init__()
+            self.sizes = sizes
+
+        def forward(self, x):
+            return x * self.sizes[0]
+
+    assert torch.equal(jit.script(Numbers([3, 4]))(torch.ones(1)), torch.tensor([3.0]))
+    with pytest.raises(TypeError, match=r"'dict' object in attribute 'Numbers.sizes' is not a valid constant"):
+        jit.script(Numbers((3, {})))
+
+
+def test_modules_that_methods_return_are_those_of_the_compiled_module():
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList([Less(), Twice(), Less()])
+
+        def forward(self):
+            return self.parts[1:], self.parts[0]
+
+    compiled = jit.script(Parts())
+    (second, third), first = compiled()
+    assert second is compiled.parts[1] and third is compiled.parts[2] and first is compiled.parts[0]
+    assert torch.equal(second(torch.ones(1)), torch.tensor([2.0]))
+
+
+def test_ignored_methods_without_results():
+    seen = []
+
+    class Logs(nn.Module):
+        @jit.ignore
+        def log(self, x):
+            seen.append(float(x.sum()))
+
+        def forward(self, x):
+            self.log(x)
+            return x * 2
+
+    assert torch.equal(jit.script(Logs())(torch.ones(2)), torch.full((2,), 2.0)) and seen == [2.0]

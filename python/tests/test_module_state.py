@@ -203,3 +203,26 @@ class Negative(nn.Module):
 
 def test_negative_indices_of_nested_lists():
     assert jit.script(Negative())(torch.ones(1)).tolist() == [1.0]
+
+
+def test_tensors_follow_memory_that_programs_exchange():
+    class Packs(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("state", torch.zeros(3))
+
+        def forward(self):
+            return self.state * 2
+
+        @jit.export
+        def pack(self):
+            self.state.set_(torch.ones(2))
+
+    compiled = jit.script(Packs())
+    before = compiled.state
+    compiled.pack()
+    assert torch.equal(compiled.state, torch.ones(2)) and compiled.state is before
+    before.fill_(4.0)
+    assert torch.equal(compiled(), torch.full((2,), 8.0))
+    before.data = torch.full((1,), 5.0)
+    assert torch.equal(compiled(), torch.full((1,), 10.0))

@@ -1,6 +1,7 @@
 """Modules of PyTorch, and archives and exported programs that PyTorch writes."""
 
 import enum
+import io
 from typing import Dict, Final, List, NamedTuple, Optional, Tuple
 
 import pytest
@@ -528,3 +529,107 @@ def test_inference_is_of_modules_in_evaluation_mode():
     x = torch.ones(1, 2)
     frozen = jit.optimize_for_inference(module)
     assert torch.allclose(frozen(x), module.eval()(x), atol=1e-6)
+
+
+def test_frozen_modules_keep_methods_of_their_parts():
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor, self.other = 3, 4
+
+        def forward(self, x):
+            return self.scaled(x) + self.other
+
+        def scaled(self, x):
+            return x * self.factor
+
+        @jit.export
+        def unused(self):
+            return self.other
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Part()
+
+        def forward(self, x):
+            return self.part(x)
+
+    frozen = jit.freeze(jit.script(Whole().eval()), ["part.scaled"])
+    x = torch.ones(2)
+    assert torch.equal(frozen(x), x * 7) and torch.equal(frozen.part.scaled(x), x * 3)
+    assert frozen._c.part._has_method("scaled") and not frozen._c.part._has_method("unused")
+    loaded = torch.jit.load(io.BytesIO(frozen.save_to_buffer()))
+    assert torch.equal(loaded.part.scaled(x), x * 3)
+
+
+def test_parts_of_frozen_modules_are_modules():
+    class Sums(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2))
+
+        def forward(self, x):
+            self.total += x
+            return self.total
+
+    frozen = jit.freeze(jit.script(nn.Sequential(Sums()).eval()))
+    frozen(torch.ones(2))
+    (part,) = frozen.children()
+    assert isinstance(part, jit.ScriptModule) and torch.equal(part.total, torch.ones(2))
+
+
+def test_archives_have_the_version_that_their_operators_need():
+    import zipfile
+
+    def version(function):
+        archive = zipfile.ZipFile(io.BytesIO(jit.script(function).save_to_buffer()))
+        (record,) = (name for name in archive.namelist() if name.endswith("/version"))
+        return int(archive.read(record))
+
+    def adds(x):
+        return x + 1
+
+    def divides(x):
+        return x / 2
+
+    def bends(x):
+        return nn.functional.gelu(x)
+
+    assert [version(adds), version(divides), version(bends)] == [3, 4, 10]
+
+
+class Scales:
+    def __init__(self, factor: float):
+        self.factor = factor
+        self.calls = 0
+
+    def scaled(self, x):
+        return x * self.factor
+
+    def count(self) -> int:
+        self.calls += 1
+        return self.calls
+
+
+def test_attributes_of_objects_are_frozen():
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scales, self.counts = Scales(5.0), Scales(1.0)
+
+        def forward(self, x):
+            return self.scales.scaled(x), self.counts.count()
+
+    frozen = jit.freeze(jit.script(Holds().eval()))
+    assert [frozen(torch.ones(1))[1] for _ in range(3)] == [1, 2, 3]
+    assert torch.equal(frozen(torch.ones(1))[0], torch.tensor([5.0]))
+    assert "factor" not in str(frozen.graph) and not hasattr(frozen, "scales")
+
+
+def test_modules_that_are_no_containers_are_not_iterable():
+    compiled = jit.script(nn.ReLU())
+    with pytest.raises(TypeError, match="'ReLU' object is not iterable"):
+        list(compiled)
+    with pytest.raises(TypeError, match="'ReLU' object has no len"):
+        len(compiled)

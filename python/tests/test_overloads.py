@@ -353,3 +353,25 @@ def test_tuples_without_element_types():
     with pytest.raises(flambeau.UnsupportedError) as raised:
         jit.script(bare)
     assert raised.value.message.endswith("without a contained type. Please add a contained type, e.g. Tuple[int]")
+
+
+def test_defaults_of_the_implementation_hold_for_declarations_of_their_type():
+    @jit._overload
+    def shown(x, y):
+        # type: (float, str) -> float
+        pass
+
+    @jit._overload
+    def shown(x, y):  # noqa: F811
+        # type: (float, float) -> float
+        pass
+
+    def shown(x, y=2.0):  # noqa: F811
+        if isinstance(y, str):
+            return 4.0 - x if y == "hi" else 5.0 - x
+        return y + x
+
+    def uses():
+        return shown(1.5), shown(1.5, "hi"), shown(1.5, 5.0)
+
+    assert jit.script(uses)() == uses()

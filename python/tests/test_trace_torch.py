@@ -320,3 +320,77 @@ def test_numbers_of_the_trace_are_parts_of_indices():
     for found, wanted in zip(jit.trace(parts, x)(larger), parts(larger), strict=True):
         assert torch.equal(found, wanted)
     assert torch.equal(jit.trace(writes, x)(larger), writes(larger))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((1,), r"Type 'Tuple\[int\]' cannot be traced"),
+        (([torch.ones(1), (torch.ones(1),)],), "consistent element type. Found Tensor and Tuple\\[Tensor\\]"),
+        (({"a": []},), "List trace inputs must have elements"),
+        (({"a": torch.ones(1), 1: torch.ones(1)},), "Found str and int"),
+    ],
+)
+def test_arguments_that_traces_cannot_have(given, message):
+    with pytest.raises(RuntimeError, match=message):
+        jit.trace(lambda d: torch.ones(1), given)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda x: [[x], [x]], "Only tensors, lists"),
+        (lambda x: (x, 2), "not a value of type 'int'"),
+        (lambda x: {"a": [x]}, "cannot be understood by the tracer"),
+        (lambda x: {1: x}, "cannot be understood by the tracer"),
+        (lambda x: None, "didn't return any values"),
+    ],
+)
+def test_results_that_traces_cannot_have(made, message):
+    with pytest.raises(RuntimeError, match=message):
+        jit.trace(made, torch.ones(2), strict=False)
+
+
+def test_dictionaries_with_tensors_as_keys_are_results():
+    traced = jit.trace(lambda a, b: {a: b, b: a * 2}, (torch.rand(3), torch.rand(3)), strict=False)
+    a, b = torch.rand(3), torch.rand(3)
+    found = traced(a, b)
+    assert [torch.equal(x, y) for x, y in zip([*found, *found.values()], [a, b, b, a * 2], strict=True)] == [True] * 4
+
+
+def test_detaching_in_place_is_recorded():
+    def product(x, w):
+        y = torch.matmul(x, w)
+        y.detach_()
+        return y
+
+    traced = jit.trace(product, (torch.rand(3, 4), torch.rand(4, 5)))
+    assert "aten::detach" in str(traced.graph)
+    assert not traced(torch.rand(3, 4), torch.rand(4, 5, requires_grad=True)).requires_grad
+
+
+def test_modules_with_backward_hooks_are_not_traced():
+    module = torch.nn.Sequential(torch.nn.ReLU())
+    module[0].register_full_backward_hook(lambda *_: None)
+    with pytest.raises(RuntimeError, match="backward hooks assigned"):
+        jit.trace(module, torch.ones(1))
+
+
+def test_results_have_the_names_of_variables():
+    def named(first, second):
+        total = first + second
+        quick_brown_fox = torch.neg(total)
+        return quick_brown_fox * total
+
+    text = str(jit.trace(named, (torch.rand(3), torch.rand(3))).graph)
+    assert "%total : Tensor = aten::add" in text and "%quick_brown_fox : Tensor = aten::neg" in text
+
+
+def test_integers_of_operators_are_numbers_of_the_trace():
+    def padded(x, lengths):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+        return torch.nn.utils.rnn.pad_packed_sequence(packed)[0] * 2
+
+    traced = jit.trace(padded, (torch.rand(5, 3, 2), torch.tensor([3, 2, 1])), check_trace=False)
+    x, lengths = torch.rand(7, 3, 2), torch.tensor([7, 5, 2])
+    assert torch.equal(traced(x, lengths), padded(x, lengths))

@@ -70,8 +70,15 @@ pub(crate) fn freeze(program: &Program, preserved: &[&str]) -> Result<Program, E
         let body = Body::method(name, entry.schema().clone(), (**entry.graph()).clone(), root.object());
         freezer.bodies.push(body);
     }
-    freezer.flatten()?;
+    let mut paths = Vec::new();
     for path in preserved.iter().filter(|name| !methods.iter().any(|m| m == *name)) {
+        match freezer.method_of_part(&root, path)? {
+            Some(body) => freezer.bodies.push(body),
+            None => paths.push(path),
+        }
+    }
+    freezer.flatten()?;
+    for path in paths {
         root.get(path)?;
         freezer.keep_path(&root, path);
     }
@@ -108,10 +115,23 @@ fn hooks(unit: &CompilationUnit, class: Type) -> Vec<Symbol> {
 
 fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize), FxBuildHasher> {
     let mut assigned = HashSet::default();
-    let mut graphs: Vec<&Arc<Graph>> = unit.functions().map(|function| &function.graph).collect();
-    while let Some(graph) = graphs.pop() {
-        graphs.extend(tasks(graph).map(|(_, task)| task));
+    let of_function = |function: &Arc<Function>| {
+        (Arc::clone(&function.graph), function.name.as_str().ends_with(CONSTRUCTOR))
+    };
+    let mut graphs: Vec<(Arc<Graph>, bool)> = unit.functions().map(of_function).collect();
+    let mut at = 0;
+    while let Some((graph, _)) = graphs.get(at).cloned() {
+        graphs.extend(tasks(&graph).map(|(_, task)| (Arc::clone(task), false)));
+        at += 1;
+    }
+    // An object is not an attribute while its constructor runs.
+    let only_constructs = graphs.iter().all(|(graph, _)| constructs_new_objects(graph));
+    for (graph, is_constructor) in &graphs {
+        let own = graph.inputs().next().filter(|_| *is_constructor && only_constructs);
         for node in graph.nodes_deep().filter(|&node| graph.prim(node) == Some(Prim::SetAttr)) {
+            if own == Some(graph.operand(node, 0)) {
+                continue;
+            }
             let class = graph.ty(graph.operand(node, 0));
             let name = graph.attr(node, names::name()).and_then(|a| a.as_str()).map(Symbol::new);
             let slot = name.and_then(|name| unit.class(class)?.slot(name));
@@ -119,6 +139,19 @@ fn assigned(unit: &CompilationUnit) -> HashSet<(Type, usize), FxBuildHasher> {
         }
     }
     assigned
+}
+
+/// The end of the names of constructors.
+const CONSTRUCTOR: &str = ".__init__";
+
+/// Returns whether a graph calls constructors only of objects that it makes.
+fn constructs_new_objects(graph: &Graph) -> bool {
+    let mut calls = graph.nodes_deep().filter(|&node| {
+        let name = graph.attr(node, names::name()).and_then(|name| name.as_str());
+        graph.prim(node) == Some(Prim::CallMethod)
+            && name.is_some_and(|name| CONSTRUCTOR.strip_prefix('.') == Some(name))
+    });
+    calls.all(|call| graph.is_prim(graph.def(graph.operand(call, 0)), Prim::CreateObject))
 }
 
 fn holds_tensors(value: &IValue) -> bool {
@@ -218,7 +251,7 @@ impl Freezer<'_> {
         Some((object.clone(), self.slot(object, name)?))
     }
 
-    /// Returns the values that are known modules on every path. An attribute to which a module is assigned may later be
+    /// Returns the values that are known modules, or objects of other classes, on every path. An attribute to which a module is assigned may later be
     /// another module, so values read from it are not known.
     fn known(&self, body: &Body) -> BTreeMap<ValueId, Object> {
         let graph = &body.graph;
@@ -229,7 +262,7 @@ impl Freezer<'_> {
             if graph.prim(node) == Some(Prim::GetAttr)
                 && !self.assigned.contains(&(object.class(), slot))
                 && let IValue::Object(inner) = object.get(slot)
-                && self.unit.class(inner.class()).is_some_and(|class| class.is_module)
+                && self.unit.class(inner.class()).is_some()
             {
                 known.insert(graph.result(node, 0), inner);
             }
@@ -237,17 +270,36 @@ impl Freezer<'_> {
         known
     }
 
+    /// Returns the body of a method of a submodule, if `path` names one. The submodule stays an attribute.
+    fn method_of_part(&mut self, root: &Module, path: &str) -> Result<Option<Body>, Error> {
+        let Some((part, name)) = path.rsplit_once('.') else { return Ok(None) };
+        let object = root.submodule_at(part)?.object().clone();
+        let Some(method) = self.program.unit().method(object.class(), Symbol::new(name)) else {
+            return Ok(None);
+        };
+        let (schema, graph) = ((*method.schema).clone(), (*method.graph).clone());
+        self.keep_slots(root, part);
+        Ok(Some(Body::method(name, schema, graph, &object)))
+    }
+
     fn keep_path(&mut self, root: &Module, path: &str) {
+        if let Some(object) = self.keep_slots(root, path) {
+            self.keep_all(&object);
+        }
+    }
+
+    /// Keeps the attributes that a path names, and returns the object at its end, if there is one.
+    fn keep_slots(&mut self, root: &Module, path: &str) -> Option<Object> {
         let mut object = root.object().clone();
         for name in path.split('.') {
-            let Some(slot) = self.slot(&object, Symbol::new(name)) else { return };
+            let slot = self.slot(&object, Symbol::new(name))?;
             self.kept.insert((object.id(), slot));
             match object.get(slot) {
                 IValue::Object(inner) => object = inner,
-                _ => return,
+                _ => return None,
             }
         }
-        self.keep_all(&object);
+        Some(object)
     }
 
     /// Keeps an object and all objects below it.
@@ -368,6 +420,11 @@ impl Freezer<'_> {
                     let (object, slot) = self.place(graph, node, &known)?;
                     let stays = self.kept.contains(&(object.id(), slot));
                     let value = constant(&object.get(slot)).filter(|_| !stays)?;
+                    // Writes to tensors of objects that are not modules are not followed.
+                    let is_module = self.unit.class(object.class()).is_some_and(|class| class.is_module);
+                    if !is_module && holds_tensors(&value) {
+                        return None;
+                    }
                     (held == Held::Everything || !holds_tensors(&value)).then_some((node, value))
                 })
                 .collect();
@@ -398,7 +455,6 @@ impl Freezer<'_> {
         // The root is always copied, because its methods differ.
         copies.whole.remove(&root.id());
         let frozen = copies.object(&mut self.unit, root);
-        let class = frozen.class();
         for i in 0..self.bodies.len() {
             let known = self.known(&self.bodies[i]);
             let mut edit = self.bodies[i].graph.edit();
@@ -413,8 +469,13 @@ impl Freezer<'_> {
             clear_body_indices(body);
             Ok::<(), Error>(())
         })?;
-        for Body { graph, method, .. } in bodies {
+        for Body { graph, method, given } in bodies {
             let Some((name, schema)) = method else { continue };
+            // A module that is kept unchanged has its methods.
+            let Some(class) = given.first().and_then(|(_, owner)| copies.made.get(&owner.id())) else {
+                continue;
+            };
+            let class = class.class();
             let mut schema = (*schema).clone();
             if let Some(receiver) = schema.args.first_mut() {
                 *receiver = Argument::new(receiver.name, class);

@@ -108,6 +108,11 @@ impl Recorder {
         value
     }
 
+    /// Names a value after a variable that held it.
+    pub fn set_name(&mut self, value: ValueId, name: &str) {
+        self.graph.edit().set_name(value, name);
+    }
+
     /// Adds the input `self`, whose attributes [`Recorder::attribute`] reads. It must be the first input.
     pub fn receiver(&mut self, class: Type) -> ValueId {
         let value = self.input("self", class);

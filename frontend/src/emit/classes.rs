@@ -221,7 +221,10 @@ impl ClassDeclaration<'_> {
             return self.fail(class.id(), "an enum needs members");
         };
         if members.iter().any(|(_, v)| v.type_of() != value_type) {
-            return self.fail(class.id(), "the members of an enum must have values of one type");
+            return self.fail(
+                class.id(),
+                "Could not unify type list: the members of an enum must have values of one type",
+            );
         }
         let ty = Type::enumeration(self.name, 0, value_type);
         self.session.with_unit(|u| u.define_enum(Enumeration { ty, members }));

@@ -1,7 +1,7 @@
 //! Statements and control flow.
 
 use flambeau_ir::types::{TypeKind, unify};
-use flambeau_ir::{BlockId, IValue, NodeId, Prim, Symbol, Type, ValueId};
+use flambeau_ir::{BlockId, FunctionSchema, IValue, NodeId, Prim, Symbol, Type, ValueId};
 
 use super::cond::{Condition, Refinements};
 use super::env::{Binding, Defined};
@@ -73,7 +73,7 @@ impl<'a> Cx<'a> {
                 self.deeper(self.clone().compound_statement(tree)).await
             }
             TreeKind::Global => self.foreign(span, "`global` is"),
-            TreeKind::Import => self.foreign(span, "`import` inside of a function is"),
+            TreeKind::Import => self.foreign(span, "import statements in functions are"),
             TreeKind::Def => {
                 self.fun.env.borrow_mut().set(self.symbol(tree), Binding::Sugared(Sugar::Closure(tree)));
                 Ok(())
@@ -473,7 +473,9 @@ impl<'a> Cx<'a> {
                 );
             };
             let schema = self.function_schema(span, enter).await?;
-            let left = self.function_schema(span, exit).await?.return_type();
+            let left = self.function_schema(span, exit).await?;
+            self.check_context(span, &schema, &left)?;
+            let left = left.return_type();
             self.at(span);
             let result = self.value(Prim::Enter, &[object], schema.return_type());
             entered.push((object, span, left));
@@ -487,5 +489,25 @@ impl<'a> Cx<'a> {
             self.node(Prim::Exit, &[object], &[left]);
         }
         Ok(())
+    }
+
+    /// Checks the signatures of `__enter__` and `__exit__`, which the interpreter calls without arguments of the program.
+    fn check_context(&self, span: Span, enter: &FunctionSchema, exit: &FunctionSchema) -> Res<()> {
+        if enter.args.len() != 1 {
+            return self.fail(span, "__enter__ must have only one argument and one return value");
+        }
+        if exit.args.len() != 4 {
+            return self.fail(span, "__exit__ must have four arguments: self, type, value and traceback");
+        }
+        match exit.args[1..].iter().position(|argument| argument.ty != Type::ANY) {
+            Some(i) => {
+                let i = i + 1;
+                self.fail(
+                    span,
+                    format!("argument {i} of __exit__ must have Any type, because it is always None"),
+                )
+            }
+            None => Ok(()),
+        }
     }
 }

@@ -267,6 +267,9 @@ fn parameters(cx: &Cx<'_>, def: TreeId, schema: &FunctionSchema) -> Res<()> {
         cx.at(cx.span(tree));
         let value = cx.edit(|e| e.add_input(arg.ty));
         cx.set_name(value, arg.name);
+        if arg.ty.is_tensor() && view::Param::of(cx.ast(), tree).is_some_and(|p| p.annotation().is_none()) {
+            cx.fun.unannotated.borrow_mut().push(arg.name);
+        }
         if cx.fun.env.borrow().find(arg.name).is_some() {
             return cx
                 .fail(cx.span(tree), format!("duplicate argument '{}' in function definition", arg.name));

@@ -550,7 +550,8 @@ impl<'a> Cx<'a> {
         for &arg in args {
             let value = self.try_convert(arg, Type::INT);
             if self.ty(value) != Type::INT {
-                return self.fail(span, "all inputs of range must be ints");
+                let found = self.ty(value).annotation();
+                return self.fail(span, format!("all inputs of range must be ints, found {found}"));
             }
             ints.push(value);
         }

@@ -92,6 +92,8 @@ pub(crate) struct Fun {
     pub(crate) problems: RefCell<Vec<Diagnostic>>,
     /// Variables without a valid value because the statement that assigns them did not compile.
     pub(crate) poisoned: RefCell<HashSet<Symbol, FxBuildHasher>>,
+    /// Parameters that are tensors because they have no annotation. Affects messages only.
+    pub(crate) unannotated: RefCell<Vec<Symbol>>,
     /// Attributes of `prim::Store` and `prim::Load`, by variable.
     variables: RefCell<HashMap<Symbol, AttrsId, FxBuildHasher>>,
     /// Number literals, deduplicated, at the start of the graph.
@@ -134,6 +136,7 @@ impl Fun {
             temporaries: Cell::new(0),
             problems: RefCell::default(),
             poisoned: RefCell::default(),
+            unannotated: RefCell::default(),
             variables: RefCell::default(),
             numbers: RefCell::default(),
         }

@@ -344,7 +344,7 @@ impl<'a> Cx<'a> {
             let (view, indices) = self.tensor_view(span, container, parts)?;
             return self.put(span, view, &indices, value);
         }
-        let index = self.assigned_index(span, container, &parts)?;
+        let index = self.assigned_index(span, container, &parts, "subscripted assignment")?;
         self.operate(span, "aten::_set_item", "__setitem__", &[container, index, value]).await?;
         Ok(())
     }
@@ -370,15 +370,24 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Returns the single index of an item assignment to a container other than a tensor.
-    fn assigned_index(&self, span: Span, container: ValueId, parts: &[SubscriptPart]) -> Res<ValueId> {
+    /// Returns the single index of an item assignment, `what`, to a container other than a tensor.
+    fn assigned_index(
+        &self,
+        span: Span,
+        container: ValueId,
+        parts: &[SubscriptPart],
+        what: &str,
+    ) -> Res<ValueId> {
         let ty = self.ty(container);
         if self.is_host(container) {
             return Ok(self.host_index(span, parts));
         }
         // A tuple would convert to a temporary list, and the assignment would be lost.
         if ty.as_tuple().is_some() || ty == Type::STR {
-            return self.fail(span, format!("'{}' does not support subscripted assignment", ty.annotation()));
+            return self.fail(
+                span,
+                format!("'{}' does not support {what}: its elements cannot be replaced", ty.annotation()),
+            );
         }
         match *parts {
             [SubscriptPart::Value(index)] => Ok(index),
@@ -452,7 +461,7 @@ impl<'a> Cx<'a> {
             self.builtin(span, "aten::index_put_", &[view, list, result])?;
             return Ok(());
         }
-        let index = self.assigned_index(span, container, &parts)?;
+        let index = self.assigned_index(span, container, &parts, "augmented assignment")?;
         let current = self.operate(span, "aten::__getitem__", "__getitem__", &[container, index]).await?;
         let rhs = self.eval(value, None).await?;
         let result = self.augment_value(span, op, current, rhs).await?;

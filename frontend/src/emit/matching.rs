@@ -2,12 +2,13 @@
 //!
 //! [`flambeau_ir::schema::match_call`] matches on types alone; this file turns its result into nodes.
 
+use flambeau_ir::attr::names as attr_names;
 use flambeau_ir::schema::{
     ArgInfo, CallError, CandidateFailure, FunctionSchema, MatchedSchema, SchemaCall, SchemaMismatch,
     match_call, match_one,
 };
 use flambeau_ir::types::{is_subtype, is_subtype_why};
-use flambeau_ir::{CallValues, IValue, Op, Operands, Prim, Symbol, Type, ValueId, device_of, nearest};
+use flambeau_ir::{CallValues, Graph, IValue, Op, Operands, Prim, Symbol, Type, ValueId, device_of, nearest};
 
 use super::fun::{Cx, Res};
 use super::overloads::{CallShape, Candidate, NoTarget};
@@ -23,11 +24,13 @@ pub(crate) struct CallArgument {
     pub(crate) ty: Type,
     /// True for a literal `[]` whose element type is not determined yet.
     pub(crate) empty_list: bool,
+    /// True for a parameter without an annotation. Affects messages only.
+    pub(crate) inferred: bool,
 }
 
 impl CallArgument {
     fn arg(self) -> ArgInfo {
-        ArgInfo { ty: self.ty, empty_list: self.empty_list, inferred: false }
+        ArgInfo { ty: self.ty, empty_list: self.empty_list, inferred: self.inferred }
     }
 }
 
@@ -79,7 +82,19 @@ impl Cx<'_> {
             value,
             ty: g.ty(value),
             empty_list: g.is_prim(g.def(value), Prim::EmptyListLiteral),
+            inferred: self.is_unannotated(g, value),
         })
+    }
+
+    /// Returns whether a value is a parameter whose type was not declared.
+    fn is_unannotated(&self, graph: &Graph, value: ValueId) -> bool {
+        let unannotated = self.fun.unannotated.borrow();
+        let def = graph.def(value);
+        if unannotated.is_empty() || !graph.is_prim(def, Prim::Load) {
+            return false;
+        }
+        let name = graph.attr(def, attr_names::name()).and_then(|name| name.as_str()).map(Symbol::new);
+        name.is_some_and(|name| unannotated.contains(&name))
     }
 
     /// Inserts the conversions and defaults of a matched call; returns its operands.
@@ -277,9 +292,11 @@ impl Cx<'_> {
         let registry = self.session.registry();
         let known = registry.ids().map(|id| registry.schema(id).name.as_str());
         let near = nearest(base, known.filter_map(|n| n.strip_prefix("aten::")));
-        if let Some(near) = near {
-            problem.help = Some(format!("did you mean `{near}`?"));
-        }
+        problem.help = Some(match near {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "no operator has a similar name. This op may not exist or may not be currently supported in TorchScript"
+                .to_owned(),
+        });
         problem
     }
 

@@ -42,7 +42,7 @@ impl Special {
             Special::Fork => Form { keywords: true, ..form("fork", 1, usize::MAX) },
             Special::Awaitable => Form { keywords: true, ..form("awaitable", 1, usize::MAX) },
             Special::ToList => form("tolist", 0, 0),
-            Special::TypedTensor(_) => form("the constructor of a tensor of one dtype", 1, usize::MAX),
+            Special::TypedTensor(_) => form("the constructor of a tensor of one dtype", 0, usize::MAX),
         }
     }
 }
@@ -187,11 +187,19 @@ impl<'a> Cx<'a> {
         let is_size = |value: &ValueId| self.ty(*value) == Type::INT;
         self.at(span);
         let (name, first) = match values {
+            [] => {
+                let none = self.number(IValue::Int(0));
+                ("aten::empty", self.value(Prim::ListConstruct, &[none], Type::list(Type::INT)))
+            }
             [data] if !is_size(data) => ("aten::tensor", *data),
             sizes if sizes.iter().all(is_size) => {
                 ("aten::empty", self.value(Prim::ListConstruct, sizes, Type::list(Type::INT)))
             }
-            _ => return self.fail(span, "the constructor of a tensor of one dtype takes data or sizes"),
+            _ => {
+                let message = "the constructor of a tensor of one dtype takes data or sizes, not multiple positional arguments that \
+                               were not all integers";
+                return self.fail(span, message);
+            }
         };
         let dtype = self.constant(dtype);
         let args = CallArgs {

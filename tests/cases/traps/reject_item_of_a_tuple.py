@@ -7,3 +7,7 @@ def f(t: Tuple[int, int]) -> int:
 def g(s: str) -> str:
     s[0] = "a"  # error: does not support subscripted assignment
     return s
+
+def h(t: Tuple[int, str]):
+    t[0] += 1  # error: does not support augmented assignment
+    return t
