@@ -18,8 +18,8 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::aliases::PyAliasDb;
 use crate::errors::{misuse, raise};
 use crate::extend::session;
+use crate::function::PyFunction;
 use crate::host::Hosted;
-use crate::program::PyFunction;
 use crate::values::{Call, Failure, or_raise};
 
 /// A graph with the program whose functions and classes it may use.

@@ -8,7 +8,7 @@ mod containers;
 mod dlpack;
 mod errors;
 mod extend;
-mod function_base;
+mod function;
 #[cfg(feature = "fuzz")]
 mod fuzz;
 mod graph;
@@ -30,8 +30,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<tensor::PyHookHandle>()?;
     module.add_class::<program::PyProgram>()?;
-    module.add_class::<program::PyFunction>()?;
-    module.add_class::<function_base::FunctionBase>()?;
+    module.add_class::<function::PyFunction>()?;
+    module.add_class::<function::FunctionBase>()?;
     module.add_class::<program::ScriptObject>()?;
     module.add_class::<program::PyExported>()?;
     module.add_class::<containers::Container>()?;
@@ -64,7 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(program::set_grad_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(program::manual_seed, module)?)?;
     module.add_function(wrap_pyfunction!(program::gradients, module)?)?;
-    module.add_function(wrap_pyfunction!(function_base::set_tracing, module)?)?;
+    module.add_function(wrap_pyfunction!(function::set_tracing, module)?)?;
     module.add_function(wrap_pyfunction!(values::to_torch, module)?)?;
     module.add_function(wrap_pyfunction!(program::version, module)?)?;
     Ok(())

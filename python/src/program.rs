@@ -1,24 +1,20 @@
-//! The classes `Program`, `Function` and `ScriptObject`, and the session that all of them share.
-//!
-//! A call converts its arguments, releases the interpreter lock, runs, and converts the result. What programs print goes to
-//! `sys.stdout`, so that notebooks and tests see it.
+//! The classes `Program` and `ScriptObject`, and what runs have in common. What programs print goes to `sys.stdout`, so that notebooks
+//! and tests see it.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::tape::BackwardOptions;
 use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
-use flambeau::ir::types::TypeKind;
 use flambeau::ir::value::{Generator, Object};
-use flambeau::ir::{Prim, Source, Symbol};
+use flambeau::ir::{Source, Symbol};
 use flambeau::tensor::Device;
-use flambeau::{Entry, Error, ExportedProgram, IValue, Program, Session, Type};
+use flambeau::{Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -26,11 +22,11 @@ use pyo3::types::{PyBytes, PyDict, PyTuple};
 
 use crate::errors::{misuse, raise};
 use crate::extend::session;
+use crate::function::PyFunction;
 use crate::graph::PyGraph;
-use crate::host::{Classes, Hosted, Objects, with_cause};
-use crate::rng;
+use crate::host::{Classes, Hosted, Objects};
 use crate::tensor::PyTensor;
-use crate::values::{Call, Library, is_torch_imported, or_raise};
+use crate::values::{Call, is_torch_imported, or_raise};
 
 thread_local! {
     /// Whether calls of this thread record gradients.
@@ -66,7 +62,7 @@ pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Erro
 }
 
 /// Runs a part as [`run`] does, `part` with or without the lock.
-fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
+pub(crate) fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
     // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
     let outer = KEPT.take();
     let result = part();
@@ -265,312 +261,6 @@ impl PyProgram {
             None => Program::clone(&self.0),
         }
     }
-}
-
-/// A function or method that can be called.
-#[pyclass(name = "Function", module = "flambeau._native", frozen, weakref)]
-pub(crate) struct PyFunction {
-    program: Hosted,
-    entry: Entry,
-    is_brief: bool,
-    /// Whether a call has returned, so that the next one compiles nothing.
-    has_run: AtomicBool,
-}
-
-#[pymethods]
-impl PyFunction {
-    #[pyo3(signature = (*args, **kwargs))]
-    fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.call(py, args, kwargs)
-    }
-
-    /// A call whose results are tensors of this package, of whichever library the arguments are.
-    fn call_own<'py>(
-        &self,
-        py: Python<'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: &Bound<'py, PyDict>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(Call::of(py, &self.program).in_own_tensors(), args, Some(kwargs))
-    }
-
-    /// A module whose method `forward` is this function.
-    fn to_module(&self, py: Python<'_>) -> PyResult<PyProgram> {
-        let module = or_raise(py, self.program.function_as_module(self.entry.name()))?;
-        Ok(PyProgram(self.program.with(module)))
-    }
-
-    #[getter]
-    fn name(&self) -> &str {
-        self.entry.name()
-    }
-
-    /// The signature, with the last part of the name.
-    #[getter]
-    fn schema(&self) -> String {
-        self.declaration()
-    }
-
-    /// Names, types and defaults of the parameters.
-    fn parameters(&self) -> Vec<(String, String, bool)> {
-        let text = |p: &Argument| (p.name.to_string(), p.ty.annotation_str(), p.default.is_some());
-        self.entry.params().iter().map(text).collect()
-    }
-
-    /// A copy of the graph.
-    #[pyo3(signature = (pipeline=None))]
-    fn graph(&self, py: Python<'_>, pipeline: Option<&str>) -> PyResult<PyGraph> {
-        let graph = match pipeline {
-            Some(pipeline) => or_raise(py, py.detach(|| self.entry.optimized(pipeline)))?,
-            None => flambeau::Graph::clone(self.entry.graph()),
-        };
-        Ok(PyGraph::new(graph, self.program.clone()))
-    }
-
-    /// The body as source.
-    #[getter]
-    fn code(&self, py: Python<'_>) -> PyResult<String> {
-        or_raise(py, self.entry.code())
-    }
-
-    /// The body as source, and the values of `CONSTANTS.c0` and those behind it.
-    fn code_with_constants<'py>(&self, py: Python<'py>) -> PyResult<(String, Vec<Bound<'py, PyAny>>)> {
-        let (text, constants) = or_raise(py, self.entry.code_with_constants())?;
-        let call = Call::of(py, &self.program);
-        let values: PyResult<Vec<_>> =
-            constants.iter().map(|value| call.result(value, &self.program, 0)).collect();
-        Ok((text, values?))
-    }
-
-    /// The instructions of the machine, as text.
-    fn bytecode(&self, py: Python<'_>) -> PyResult<String> {
-        or_raise(py, self.entry.bytecode())
-    }
-}
-
-impl PyFunction {
-    /// Calls the function. Results are tensors of the library of the first tensor among the arguments.
-    pub(crate) fn call<'py>(
-        &self,
-        py: Python<'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.run(Call::of(py, &self.program), args, kwargs)
-    }
-
-    fn run<'py>(
-        &self,
-        mut call: Call<'_, 'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = args.py();
-        let params = self.entry.params();
-        if args.len() > params.len() {
-            return Err(self.too_many(py, args.len()));
-        }
-        let (mut values, mut named) = self.arguments(&mut call, args, kwargs)?;
-        while call.restart() {
-            // Dropped first, so that their memory is given back.
-            drop((values, named));
-            (values, named) = self.arguments(&mut call, args, kwargs)?;
-        }
-        if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
-            self.check_names(py, args.len(), kwargs)?;
-        }
-        let session = self.program.session();
-        let library = call.library();
-        let is_torch = self.program.of_torch || library == Some(Library::Torch);
-        let generator = is_torch.then(rng::torch_generator);
-        let mut raised = None;
-        let part = || {
-            let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
-            let mut host = host(session);
-            if let Some(generator) = &generator {
-                host.set_rng(generator.clone());
-            }
-            raised = self.program.serve(&mut host, library, generator.as_ref());
-            self.entry.call_on(&values, &named, &mut host)
-        };
-        let result = if self.is_brief && self.has_run.load(Ordering::Relaxed) {
-            with_raised(py, part)
-        } else {
-            run(py, part)
-        };
-        if !self.has_run.load(Ordering::Relaxed) {
-            self.has_run.store(true, Ordering::Relaxed);
-        }
-        if let Some(generator) = &generator {
-            rng::give_back(py, generator)?;
-        }
-        call.tell_torch()?;
-        let result = result.map_err(|error| with_cause(py, error, raised))?;
-        call.result(&result, &self.program, 0)
-    }
-
-    /// Converts the arguments: those by position, and those by name.
-    fn arguments<'py>(
-        &self,
-        call: &mut Call<'_, 'py>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<(Vec<IValue>, Vec<(String, IValue)>)> {
-        let params = self.entry.params();
-        let mut values = Vec::with_capacity(args.len());
-        for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
-            values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
-        }
-        let mut named: Vec<(String, IValue)> = Vec::new();
-        for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
-            let name: String = name.extract()?;
-            let Some(i) = params.iter().position(|p| p.name.as_str() == name) else {
-                continue;
-            };
-            if i < args.len() {
-                return Err(self.given_twice(args.py(), &name));
-            }
-            named.push((name, call.argument_or(&arg, &params[i], |found| self.mismatch(i, &arg, found))?));
-        }
-        Ok((values, named))
-    }
-
-    /// Returns an entry of a program.
-    pub(crate) fn of(py: Python<'_>, program: Hosted, name: &str) -> PyResult<PyFunction> {
-        let entry = or_raise(py, program.entry(name))?;
-        Ok(PyFunction::new(program, entry))
-    }
-
-    fn new(program: Hosted, entry: Entry) -> PyFunction {
-        let is_brief = is_brief(entry.graph());
-        PyFunction { program, entry, is_brief, has_run: AtomicBool::new(false) }
-    }
-
-    /// Returns the function.
-    pub(crate) fn entry(&self) -> &Entry {
-        &self.entry
-    }
-
-    /// Returns the parameters.
-    pub(crate) fn params(&self) -> &[Argument] {
-        self.entry.params()
-    }
-
-    /// Returns the graph with all calls inlined.
-    pub(crate) fn inlined(&self) -> Result<flambeau::Graph, Error> {
-        self.entry.optimized("inline")
-    }
-
-    /// The last part of the name.
-    fn short_name(&self) -> &str {
-        let name = self.entry.name();
-        name.rsplit_once('.').map_or(name, |(_, last)| last)
-    }
-
-    /// The signature as PyTorch writes it in messages.
-    fn declaration(&self) -> String {
-        let mut schema = self.entry.schema().clone();
-        let name = schema.name.as_str();
-        schema.name = Symbol::new(name.rsplit_once('.').map_or(name, |(_, last)| last));
-        schema.to_string()
-    }
-
-    /// The number of parameters before those that a call passes: `self` of a method.
-    fn receivers(&self) -> usize {
-        self.entry.schema().args.len() - self.entry.params().len()
-    }
-
-    #[cold]
-    fn mismatch(&self, position: usize, value: &Bound<'_, PyAny>, found: &str) -> String {
-        let ty = self.entry.params()[position].ty;
-        let is_union = matches!(ty.optional_elem().unwrap_or(ty).kind(), TypeKind::Union(_));
-        let inferred = is_union.then(|| Call::of(value.py(), &self.program).value(value, Type::ANY, 0));
-        let why = match inferred {
-            Some(Ok(inferred)) => format!(
-                "\nExpected a member of {} but instead found type {}.",
-                ty.annotation(),
-                inferred.type_of().annotation()
-            ),
-            _ => String::new(),
-        };
-        let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
-        let shown: String = shown.chars().take(100).collect();
-        let param = &self.entry.params()[position];
-        format!(
-            "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {}\nValue: \
-             {shown}\nDeclaration: {}{why}",
-            self.short_name(),
-            param.ty.annotation(),
-            param.name,
-            position + self.receivers(),
-            self.declaration()
-        )
-    }
-
-    /// Checks that every argument by name has a parameter and every parameter an argument or a default.
-    #[cold]
-    fn check_names(&self, py: Python<'_>, given: usize, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let params = self.entry.params();
-        for param in params.iter().skip(given).filter(|param| param.default.is_none()) {
-            let name = param.name.as_str();
-            if !kwargs.map_or(Ok(false), |kwargs| kwargs.contains(name))? {
-                let (function, all) = (self.short_name(), self.declaration());
-                let text = format!("{function}() is missing value for argument '{name}'. Declaration: {all}");
-                return Err(misuse(py, text));
-            }
-        }
-        for (name, _) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
-            let name: String = name.extract()?;
-            if !params.iter().any(|param| param.name.as_str() == name) {
-                let (function, all) = (self.short_name(), self.declaration());
-                let text =
-                    format!("Unknown keyword argument '{name}' for operator '{function}'. Schema: {all}");
-                return Err(misuse(py, text));
-            }
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn too_many(&self, py: Python<'_>, given: usize) -> PyErr {
-        let (name, all, hidden) = (self.short_name(), self.declaration(), self.receivers());
-        let (takes, given) = (self.entry.params().len() + hidden, given + hidden);
-        let text = format!("{name}() expected at most {takes} argument(s) but received {given} argument(s)");
-        misuse(py, format!("{text}. Declaration: {all}"))
-    }
-
-    #[cold]
-    fn given_twice(&self, py: Python<'_>, name: &str) -> PyErr {
-        let all = self.declaration();
-        let text =
-            format!("Argument '{name}' specified both as positional and keyword argument. Schema: {all}");
-        misuse(py, text)
-    }
-}
-
-/// The number of nodes of a brief function.
-const MAX_BRIEF: usize = 64;
-
-/// Returns whether a function computes numbers in less time than the interpreter lock takes to be released and taken: it has few nodes,
-/// all operators of numbers, and no loops or calls. Such operators do not call Python, so a run that holds the lock waits for nothing.
-fn is_brief(graph: &flambeau::Graph) -> bool {
-    let is_number = |value| {
-        let ty = graph.ty(value);
-        ty == Type::INT || ty == Type::FLOAT || ty == Type::BOOL || ty == Type::NONE
-    };
-    graph.node_count() <= MAX_BRIEF
-        && graph.inputs().all(is_number)
-        && graph.nodes_deep().all(|node| {
-            let is_known = graph.op_name(node).ns() == "aten"
-                || graph.is_prim(node, Prim::Constant)
-                || graph.is_prim(node, Prim::If);
-            is_known && graph.results(node).all(is_number)
-        })
 }
 
 /// An instance of a class of a program, such as a module.

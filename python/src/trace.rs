@@ -13,9 +13,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::misuse;
 use crate::extend::session;
+use crate::function::PyFunction;
 use crate::graph::PyGraph;
 use crate::host::Hosted;
-use crate::program::{PyFunction, PyProgram};
+use crate::program::PyProgram;
 use crate::values::{Call, Failure, or_raise};
 
 /// Maximum nesting of operands.
