@@ -238,9 +238,10 @@ pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) 
     }
 }
 
-/// Returns an alias of a tensor with the gradient edge `edge`.
+/// Returns an alias of a tensor with the gradient edge `edge`. A copy of the tensor that had the edge may have other strides.
 pub(super) fn with_gradient_edge(tensor: &Tensor, edge: Edge) -> Tensor {
     let alias = tensor.alias();
+    let edge = Edge { geometry: Geometry::of(tensor), ..edge };
     set_meta(&alias, AutogradMeta { gradient_edge: Some(edge), view: None, grad: None });
     alias.set_requires_grad(true);
     alias
