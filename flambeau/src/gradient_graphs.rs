@@ -13,8 +13,8 @@ use crate::gradient_memory::{
     Memory, Outside, Role, of_tensor, reached_once, unpacked, unpacked_entries, write_all,
 };
 use crate::gradient_preparation::{
-    LEFT_GRAPH, MAX_BRANCHES, Prepared, SPECIALIZE, expanded, leave_branch, prints, resolved, specialize,
-    unknown_attribute,
+    LEFT_GRAPH, MAX_BRANCHES, Prepared, Required, SPECIALIZE, expanded, leave_branch, prints, resolved,
+    specialize, unknown_attribute,
 };
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, RecordedCall};
@@ -37,7 +37,7 @@ const TOO_MANY_KINDS: &str =
     "there are plans for as many other kinds of arguments (sizes, dtypes, strides) as an entry may have";
 
 /// Reason: the arguments and attributes of a call are not described completely.
-const NO_KEY: &str = "a container among the attributes holds tensors that require gradients, or the arguments are nested too deep";
+const NO_KEY: &str = "a container among the attributes, other than a list, holds tensors that require gradients, or the arguments are nested too deep";
 
 /// Limit of the kinds of recorded calls that are remembered.
 const MAX_RECORDED_KINDS: usize = 2 * MAX_PLANS;
@@ -71,7 +71,7 @@ struct Key {
     spec: CompleteArgumentSpec,
     /// The keys of dictionaries, as text.
     entries: Vec<String>,
-    attributes: Vec<bool>,
+    attributes: Vec<Required>,
     /// The values of integer and boolean arguments, by position, if the plan assumes them.
     numbers: Vec<(usize, i64)>,
 }
@@ -307,6 +307,25 @@ impl Prepared {
         };
         (!key.spec.is_truncated()).then_some(key)
     }
+
+    /// Makes the attributes that require gradients sources: tensors, and the elements of lists.
+    fn attribute_sources(
+        &self,
+        engine: &Engine,
+        args: &[IValue],
+        attributes: &[Required],
+        graph: &mut Graph,
+        wrt: &mut Vec<ValueId>,
+    ) -> Result<(), NotDifferentiable> {
+        let required = self.attributes.iter().zip(attributes);
+        for (attribute, _) in required.filter(|(_, required)| required.contains(&true)) {
+            match args.first().and_then(|receiver| attribute.elements(engine, graph, receiver)) {
+                None => wrt.push(attribute.value),
+                Some(items) => drop(unpacked(graph, attribute.value, &items, wrt)?),
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Returns the metadata of arguments. The elements of lists and dictionaries are described like those of tuples.
@@ -386,8 +405,9 @@ impl GradientPlan {
                 _ => {}
             }
         }
-        let required = prepared.attributes.iter().zip(attributes).filter(|(_, required)| **required);
-        wrt.extend(required.map(|(attribute, _)| attribute.value));
+        if let Err(error) = prepared.attribute_sources(engine, args, attributes, &mut graph, &mut wrt) {
+            return Ok(Err(error.to_string()));
+        }
         specialize(&mut graph, &inputs, args);
         key.numbers.iter().for_each(|(i, _)| assume_constant(&mut graph, inputs[*i], &args[*i]));
         // Sources survive passes as outputs.

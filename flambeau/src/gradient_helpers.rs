@@ -1,6 +1,7 @@
 //! The graphs that differentiation needs beside formulas, as TorchScript functions.
 
 use crate::gradients::Library;
+use flambeau_exec::tape::Refusals;
 use flambeau_ir::{Graph, NodeId, OpId};
 use flambeau_rewrite::autodiff::{
     BodyDependence, FormulaGraph, FormulaGraphs, Helper, InputFact, NotDifferentiable, OpDerivative,
@@ -95,6 +96,10 @@ impl FormulaGraphs for Library {
 
     fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
         self.view_adjoint(op)
+    }
+
+    fn refusals(&self, op: OpId) -> Option<Arc<Refusals>> {
+        flambeau_exec::tape::Derivatives::refusals(self, op)
     }
 
     fn body_dependence(&self, op: OpId) -> Arc<BodyDependence> {

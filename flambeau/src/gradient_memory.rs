@@ -178,7 +178,7 @@ fn is_number(ty: Type) -> bool {
     matches!(ty, Type::INT | Type::FLOAT | Type::BOOL | Type::COMPLEX)
 }
 
-/// Lets a graph read a list argument as a list of its elements, which are then sources if they require gradients;
+/// Lets a graph read a list, an argument or attribute, as a list of its elements, which are then sources if they require gradients;
 /// returns the source that each element is.
 pub(crate) fn unpacked(
     graph: &mut Graph,
@@ -188,9 +188,10 @@ pub(crate) fn unpacked(
 ) -> Result<ArgSources, NotDifferentiable> {
     let ty = graph.ty(list);
     let elem = ty.list_elem().unwrap_or(Type::TENSOR);
-    let root = graph.root();
+    let def = graph.def(list);
+    let start = if graph.is_prim(def, Prim::Param) { At::start(graph.root()) } else { At::after(def) };
     let mut editor = graph.edit();
-    editor.at(At::start(root));
+    editor.at(start);
     let types = vec![elem; items.len()];
     let node = editor.node(Prim::ListUnpack, &[list], &types);
     let values: Vec<ValueId> = editor.graph().results(node).collect();
@@ -202,7 +203,7 @@ pub(crate) fn unpacked(
     for (item, value) in items.iter().zip(values) {
         let source = item.as_tensor().filter(|t| t.requires_grad());
         if source.is_some() && !elem.is_tensor() {
-            return Err(NotDifferentiable::at(graph, node, "an argument is a list of optional tensors"));
+            return Err(NotDifferentiable::at(graph, node, "a list of optional tensors is not followed"));
         }
         sources.push(source.map(|_| wrt.len()));
         wrt.extend(source.map(|_| value));
@@ -257,7 +258,9 @@ fn check_unwritten(graph: &Graph, container: ValueId) -> Result<(), NotDifferent
             None => graph.effects(*n).may_write(),
         };
     match graph.uses(container).map(|u| u.user).find(writes) {
-        Some(node) => Err(NotDifferentiable::at(graph, node, "writes a container that is an argument")),
+        Some(node) => {
+            Err(NotDifferentiable::at(graph, node, "writes a container that is an argument or attribute"))
+        }
         None => Ok(()),
     }
 }

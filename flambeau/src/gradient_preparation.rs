@@ -56,6 +56,18 @@ pub(crate) struct Attribute {
     is_tensor: bool,
 }
 
+/// Which of the tensors of an attribute require gradients: the attribute itself, or the elements of a list.
+pub(crate) type Required = Vec<bool>;
+
+impl Attribute {
+    /// Returns the list that the attribute of a receiver is; `None` for other attributes than lists of tensors.
+    pub(crate) fn elements(&self, engine: &Engine, graph: &Graph, receiver: &IValue) -> Option<Vec<IValue>> {
+        let is_list = graph.ty(self.value).list_elem().is_some_and(Type::is_tensor);
+        let value = attribute(engine.unit(), receiver, &self.path).filter(|_| is_list)?;
+        Some(value.as_list()?.read().iter().collect())
+    }
+}
+
 impl Prepared {
     pub(crate) fn new(engine: &Engine, graph: &Graph) -> Result<Prepared, String> {
         let mut expanded = graph.clone();
@@ -100,24 +112,24 @@ impl Prepared {
         graph: &Graph,
         value: ValueId,
         args: &[IValue],
-        attributes: &[bool],
+        attributes: &[Required],
     ) -> bool {
         if let Some(i) = graph.inputs().position(|input| input == value) {
             return args.get(i).and_then(IValue::as_tensor).is_some_and(|t| !t.requires_grad());
         }
         let Some(path) = path_of(graph, value) else { return false };
         let mut known = self.attributes.iter().zip(attributes);
-        known.any(|(a, requires)| a.path == path && a.is_tensor && !requires)
+        known.any(|(a, requires)| a.path == path && a.is_tensor && !requires.contains(&true))
     }
 
     /// Returns why a call may have to refuse the backward pass: the derivative of an operator is computed, and reads memory that
     /// is written later.
-    pub(crate) fn modified(&self, args: &[IValue], attributes: &[bool]) -> Option<&str> {
+    pub(crate) fn modified(&self, args: &[IValue], attributes: &[Required]) -> Option<&str> {
         let requires = |source: &Source| match source {
             Source::Input(input) => args.get(*input).is_none_or(crate::recording::requires_grad),
             Source::Attribute(path) => {
                 let mut known = self.attributes.iter().zip(attributes);
-                known.find(|(a, _)| a.path == *path).is_none_or(|(_, requires)| *requires)
+                known.find(|(a, _)| a.path == *path).is_none_or(|(_, requires)| requires.contains(&true))
             }
             Source::Unknown => true,
         };
@@ -125,12 +137,16 @@ impl Prepared {
         modified.find(|operand| operand.sources.iter().any(requires)).map(|operand| operand.reason.as_str())
     }
 
-    /// Returns which attributes require gradients; `None` if one cannot be found, or does and is not a tensor by its type.
-    pub(crate) fn requires_grad(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<bool>> {
+    /// Returns which attributes require gradients; `None` if one cannot be found, or does and is neither a tensor nor a list of
+    /// tensors by its type.
+    pub(crate) fn requires_grad(&self, engine: &Engine, args: &[IValue]) -> Option<Vec<Required>> {
         let of = |a: &Attribute| {
-            let value = attribute(engine.unit(), args.first()?, &a.path)?;
-            let requires = crate::recording::requires_grad(&value);
-            (!requires || a.is_tensor).then_some(requires)
+            let receiver = args.first()?;
+            if let Some(elements) = a.elements(engine, &self.graph, receiver) {
+                return Some(elements.iter().map(crate::recording::requires_grad).collect());
+            }
+            let requires = crate::recording::requires_grad(&attribute(engine.unit(), receiver, &a.path)?);
+            (!requires || a.is_tensor).then_some(vec![requires])
         };
         self.attributes.iter().map(of).collect()
     }

@@ -10,7 +10,7 @@ use crate::gradient_preparation::may_hold_tensor;
 use crate::gradients::Library;
 use flambeau_analysis::AliasDb;
 use flambeau_analysis::alias::MemorySet;
-use flambeau_exec::tape::{Derivative, Derivatives, FormulaInput, RecordingQuery};
+use flambeau_exec::tape::{Derivative, Derivatives, FormulaInput, Keeping, RecordingQuery};
 use flambeau_ir::{FunctionSchema, Graph, NodeId, Prim, Symbol, ValueId, ValueSet};
 use flambeau_rewrite::autodiff::NotDifferentiable;
 
@@ -143,7 +143,23 @@ fn args_with_saved(
             let saving = formulas.iter().filter(|f| f.inputs.iter().flatten().any(saves));
             saving.flat_map(|f| &f.args).filter_map(|arg| graph.operands(node).nth(*arg)).collect()
         }
-        Some(Derivative::Body { inputs, .. }) if inputs.iter().any(saves) => graph.operands(node).collect(),
+        Some(Derivative::Body { .. }) => match graph.op(node).row() {
+            Some(row) => {
+                let dependence = library.dependence_of_body(row);
+                let saves = |arg: &usize| {
+                    let mut operands = graph.operands(node).enumerate();
+                    let mut results = graph.results(node).enumerate();
+                    let requires = |other: usize| other == *arg;
+                    let is_saved = |i: usize| dependence.keeping(i, &requires) == Keeping::Saved;
+                    let is_written = |v: ValueId| may_hold_tensor(graph.ty(v)) && is_written(v);
+                    operands.any(|(i, v)| is_written(v) && is_saved(i) && !schema.is_write(i))
+                        || results.any(|(i, v)| is_written(v) && dependence.saves_result(i, &requires))
+                };
+                let args = (0..graph.operand_count(node)).filter(saves);
+                args.filter_map(|arg| graph.operands(node).nth(arg)).collect()
+            }
+            None => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }

@@ -8,13 +8,15 @@ use crate::gradient_preparation::{SPECIALIZE, expanded};
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
 use flambeau_exec::tape::{
-    self, BackwardOptions, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Tape, ViewRecord,
+    self, BackwardOptions, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Keeping, Refusals,
+    Tape, ViewRecord,
 };
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
+use flambeau_ir::types::TensorType;
 use flambeau_ir::{
     At, CompilationUnit, Effects, Fault, FunctionSchema, Graph, IValue, NodeId, OpId, Registry, Source,
-    Symbol, ValueId,
+    Symbol, Type, ValueId,
 };
 use flambeau_rewrite::autodiff::{
     self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper,
@@ -24,12 +26,14 @@ use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An operator's derivative, and its formulas as text.
 struct Known {
     derivative: Arc<Derivative>,
     stated: autodiff::GradientEntry,
+    refusals: Option<Arc<Refusals>>,
 }
 
 impl Known {
@@ -81,12 +85,25 @@ pub(crate) struct Library {
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
     body_dependence: Mutex<BTreeMap<OpId, Arc<BodyDependence>>>,
+    /// The same for arguments on which loops and branches of the body depend, by a text of them.
+    dependence_of_args: Mutex<HashMap<(OpId, String), Arc<BodyDependence>, FxBuildHasher>>,
     simplified: Mutex<Simplified>,
 }
 
 /// Formulas for inputs of which something is known, by the address of the general graph. The key's graph is retained, so that no
 /// other graph gets its address.
 type Simplified = HashMap<(usize, Vec<InputFact>), (Arc<Graph>, Arc<Graph>), FxBuildHasher>;
+
+/// What is assumed of an argument of a body.
+#[derive(Debug)]
+enum Assumed {
+    Nothing,
+    Type(Type),
+    Value(IValue),
+}
+
+/// Limit of the kinds of arguments for which the dependence of a body is known; all are released when it is reached.
+const MAX_DEPENDENCE_OF_ARGS: usize = 256;
 
 /// Limit of retained simplified formulas; all are released when it is reached.
 const MAX_SIMPLIFIED: usize = 4096;
@@ -112,6 +129,7 @@ impl Library {
             graphs: Mutex::default(),
             helper_graphs: Mutex::default(),
             body_dependence: Mutex::default(),
+            dependence_of_args: Mutex::default(),
             simplified: Mutex::default(),
         })
     }
@@ -168,7 +186,8 @@ impl Library {
                 }
             }
         };
-        Some(Known { derivative: Arc::new(derivative), stated })
+        let refusals = self.table.refusals(self.registry(), op).map(Arc::new);
+        Some(Known { derivative: Arc::new(derivative), stated, refusals })
     }
 
     /// Returns the compiled function of a formula.
@@ -240,6 +259,61 @@ impl Library {
         dependence
     }
 
+    /// Returns how the results of a call of a composite operator depend on its arguments. Where loops of the body depend on numbers
+    /// and sizes, these are assumed.
+    fn dependence_of_args(&self, op: OpId, args: &[IValue]) -> Arc<BodyDependence> {
+        let general = self.dependence_of_body(op);
+        if general.is_known() {
+            return general;
+        }
+        let schema = self.registry().schema(op);
+        let described = |(arg, value): (usize, &IValue)| match value {
+            IValue::Tensor(t) => Assumed::Type(Type::tensor(TensorType {
+                strides: None,
+                requires_grad: None,
+                ..TensorType::of(t)
+            })),
+            value => {
+                let value = concrete_value(value.clone(), schema.args[arg].ty, false);
+                let holds_tensors = value.visit(|part| match part {
+                    IValue::Tensor(_) | IValue::Object(_) => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                });
+                if holds_tensors.is_break() { Assumed::Nothing } else { Assumed::Value(value) }
+            }
+        };
+        let assumed: Vec<Assumed> = args.iter().enumerate().map(described).collect();
+        let key = (op, format!("{assumed:?}"));
+        let known = || self.dependence_of_args.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&key) {
+            return Arc::clone(found);
+        }
+        let found = self.find_dependence(op, |body, params| {
+            let inputs: Vec<ValueId> = body.inputs().collect();
+            let root = body.root();
+            for (input, param) in inputs.into_iter().zip(params) {
+                let Some(assumed) = param.arg().and_then(|arg| assumed.get(arg)) else { continue };
+                let mut editor = body.edit();
+                match assumed {
+                    Assumed::Nothing => {}
+                    Assumed::Type(ty) => editor.set_type(input, *ty),
+                    Assumed::Value(value) => {
+                        editor.at(At::start(root));
+                        let value = editor.constant(value.clone());
+                        editor.replace_all_uses(input, value);
+                    }
+                }
+            }
+        });
+        let found = Arc::new(found.unwrap_or_default());
+        let mut known = known();
+        if known.len() >= MAX_DEPENDENCE_OF_ARGS {
+            known.clear();
+        }
+        known.insert(key, Arc::clone(&found));
+        found
+    }
+
     /// Returns how the results of a node depend on its operands, given the types of these and the constants among them.
     pub(crate) fn dependence_of_call(&self, graph: &Graph, node: NodeId) -> Option<BodyDependence> {
         let operands: Vec<ValueId> = graph.operands(node).collect();
@@ -247,7 +321,7 @@ impl Library {
             let inputs: Vec<ValueId> = body.inputs().collect();
             let root = body.root();
             for (input, param) in inputs.into_iter().zip(params) {
-                let Named::Arg(arg) = *param else { continue };
+                let Some(arg) = param.arg() else { continue };
                 let Some(&operand) = operands.get(arg) else { continue };
                 let mut editor = body.edit();
                 match graph.constant(operand) {
@@ -371,6 +445,10 @@ impl Derivatives for Library {
         self.known(op).map(|known| Arc::clone(&known.derivative))
     }
 
+    fn refusals(&self, op: OpId) -> Option<Arc<Refusals>> {
+        self.known(op).and_then(|known| known.refusals.clone())
+    }
+
     fn view_record(&self, op: OpId) -> Option<ViewRecord> {
         self.registry().facet::<ViewRecord>(op).copied()
     }
@@ -381,6 +459,20 @@ impl Derivatives for Library {
 
     fn is_constant_result(&self, op: OpId, result: usize) -> bool {
         self.dependence_of_body(op).is_constant_result(result)
+    }
+
+    fn keeping(&self, op: OpId, args: &[IValue], arg: usize, requires: &dyn Fn(usize) -> bool) -> Keeping {
+        self.dependence_of_args(op, args).keeping(arg, requires)
+    }
+
+    fn saves_result(
+        &self,
+        op: OpId,
+        args: &[IValue],
+        result: usize,
+        requires: &dyn Fn(usize) -> bool,
+    ) -> bool {
+        self.dependence_of_args(op, args).saves_result(result, requires)
     }
 
     fn apply(
@@ -398,7 +490,9 @@ impl Derivatives for Library {
         let source = || known.source(schema, index, complex);
         let entry = self.compiled((op, index, complex), source).map_err(|e| fail(e.to_string()))?;
         let of = known.inputs(index).iter().zip(inputs).map(|(input, value)| match input {
-            FormulaInput::Arg(i) => concrete_value(value, schema.args[*i].ty, complex),
+            FormulaInput::Arg(i) | FormulaInput::Copy(i) => {
+                concrete_value(value, schema.args[*i].ty, complex)
+            }
             _ => value,
         });
         let args: Vec<IValue> = of.collect();
@@ -418,6 +512,7 @@ fn inputs_of(source: &FormulaSource, schema: &FunctionSchema) -> Vec<FormulaInpu
         Named::Grad(i) if schema.returns[*i].ty.list_elem().is_some() => FormulaInput::Grads(*i),
         Named::Grad(i) => FormulaInput::Grad(*i),
         Named::Arg(i) => FormulaInput::Arg(*i),
+        Named::Copy(i) => FormulaInput::Copy(*i),
         Named::Like(i) => FormulaInput::Like(*i),
         Named::Result(i) => FormulaInput::Result(*i),
     });

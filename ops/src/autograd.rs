@@ -229,6 +229,13 @@ pub(crate) fn family() -> Vec<OpDef> {
             })),
     );
     defs.push(
+        OpDef::named("aten::retain_grad")
+            .with(Doc("Lets the gradient of a tensor that is not a leaf accumulate."))
+            .with(Effects::IO | Effects::RAISES | Effects::CONSERVATIVE)
+            .with(Sample::args(|g| vec![leaf(g)]).not_differentiable())
+            .with(kernel(|cx| tape::retain_grad(cx.tensor(0)?))),
+    );
+    defs.push(
         OpDef::named("aten::requires_grad_")
             .with(Doc("Sets whether the tensor requires a gradient."))
             .with(Effects::RAISES)

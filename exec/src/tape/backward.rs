@@ -467,7 +467,7 @@ impl<'n> Call<'_, 'n> {
         let mut leaves: Vec<(&Edge, Option<NodeOutput>)> = Vec::new();
         let mut args = Vec::new();
         for input in inputs {
-            let FormulaInput::Arg(arg) = *input else { continue };
+            let (FormulaInput::Arg(arg) | FormulaInput::Copy(arg)) = *input else { continue };
             // The history of the arguments is that of their leaves, below.
             let value = self.call.input(self.node, *input, grads, false).map_err(|e| ExecError::of(&e))?;
             let mut edges = self.edges(arg).iter();

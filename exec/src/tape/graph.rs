@@ -69,8 +69,10 @@ pub type ArgSources = Vec<Option<usize>>;
 struct SavedCall {
     args: Vec<IValue>,
     captures: Vec<IValue>,
-    /// Saved tensors with their versions.
+    /// Captures with their versions.
     saved_versions: Vec<(Tensor, u64)>,
+    /// Sources with their versions: a recorded walk reads them again.
+    source_versions: Vec<(Tensor, u64)>,
 }
 
 /// A call that has run, for [`record_graph`].
@@ -98,14 +100,14 @@ pub fn record_graph(
     }
     let mut saved_versions = Vec::new();
     let captures = call.captures.iter().map(|value| without_history(value, &mut saved_versions)).collect();
-    // Sources are read again by a recorded walk.
-    saved_versions.extend(sources.iter().map(|t| {
+    let with_version = |t: &Tensor| {
         let alias = t.alias();
         let version = alias.version();
         (alias, version)
-    }));
+    };
+    let source_versions = sources.iter().map(with_version).collect();
     let args = call.args.iter().map(|value| without_history(value, &mut Vec::new()));
-    let saved = SavedCall { args: args.collect(), captures, saved_versions };
+    let saved = SavedCall { args: args.collect(), captures, saved_versions, source_versions };
     let call = GraphCall {
         derivative,
         outputs: outputs.iter().map(Option::is_some).collect(),
@@ -139,7 +141,7 @@ impl GraphCall {
         retain: bool,
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError> {
-        let captures = self.check()?.1;
+        let captures = self.check(false)?.1;
         if !retain {
             self.release();
         }
@@ -190,7 +192,7 @@ impl GraphCall {
 
     /// Returns the arguments of the call with the history that they had.
     fn connected_args(&self, edges: &[Option<Edge>]) -> Result<Vec<IValue>, ExecError> {
-        let args = self.check()?.0;
+        let args = self.check(true)?.0;
         let args = args.into_iter().zip(&self.sources).map(|(value, sources)| {
             let mut sources = sources.iter();
             history::connected(&value, &mut || edges[(*sources.next()?)?].clone())
@@ -213,13 +215,14 @@ impl GraphCall {
         drop(self.saved.lock().take());
     }
 
-    /// Returns arguments and captures, if they were not released or modified.
-    fn check(&self) -> Result<(Vec<IValue>, Vec<IValue>), ExecError> {
+    /// Returns arguments and captures, if they were not released, and what the walk reads was not modified: captures, and the
+    /// sources in a recorded walk.
+    fn check(&self, is_recorded: bool) -> Result<(Vec<IValue>, Vec<IValue>), ExecError> {
         let saved = self.saved.lock();
         let Some(saved) = &*saved else { return Err(ExecError::of(&history::released())) };
-        if let Some((tensor, version)) =
-            saved.saved_versions.iter().find(|(t, version)| t.version() != *version)
-        {
+        let sources = saved.source_versions.iter().filter(|_| is_recorded);
+        let mut read = saved.saved_versions.iter().chain(sources);
+        if let Some((tensor, version)) = read.find(|(t, version)| t.version() != *version) {
             let error = KernelError::input(format!(
                 "one of the variables needed for gradient computation has been modified by an inplace operation: \
                  a tensor {:?} is at version {}; expected version {version} instead",

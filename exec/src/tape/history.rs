@@ -69,6 +69,8 @@ pub(super) struct Saved {
     pub(super) results: Vec<IValue>,
     /// Arguments of which formulas read only sizes and types, as zeros of that shape.
     pub(super) shapes: Vec<(usize, IValue)>,
+    /// Whether copies of arguments were saved.
+    pub(super) has_copies: bool,
     /// Saved tensors with the values of their version counters when they were saved.
     pub(super) saved_versions: Vec<(Tensor, u64)>,
     /// Whether saved tensors were released.
@@ -127,12 +129,10 @@ impl OpCall {
         }
     }
 
-    /// Releases the saved values. Those of a composite operator stay: which of them PyTorch saves depends on the operators
-    /// it consists of, and some of these save nothing.
+    /// Releases the saved values, unless derivatives read only sizes.
     pub(super) fn release(&self) {
-        let is_body = matches!(self.derivative.as_deref(), Some(Derivative::Body { .. }));
         let mut saved = self.saved.lock();
-        if !saved.saved_versions.is_empty() && !is_body {
+        if !saved.saved_versions.is_empty() || saved.has_copies {
             *saved = Saved { is_released: true, ..Saved::default() };
         }
     }
@@ -148,8 +148,10 @@ impl OpCall {
     ) -> Result<IValue, KernelError> {
         let saved = self.saved.lock();
         Ok(match input {
-            FormulaInput::Arg(i) if recorded => self.connected_arg(node, i, &saved.args[i]),
-            FormulaInput::Arg(i) => saved.args[i].clone(),
+            FormulaInput::Arg(i) | FormulaInput::Copy(i) if recorded => {
+                self.connected_arg(node, i, &saved.args[i])
+            }
+            FormulaInput::Arg(i) | FormulaInput::Copy(i) => saved.args[i].clone(),
             FormulaInput::Like(i) => {
                 let found = saved.shapes.iter().find(|(arg, _)| *arg == i);
                 found.map_or(IValue::None, |(_, zeros)| zeros.clone())
@@ -236,9 +238,10 @@ pub(super) fn connected(value: &IValue, next: &mut dyn FnMut() -> Option<Edge>) 
     }
 }
 
-/// Returns an alias of a tensor with the gradient edge `edge`.
+/// Returns an alias of a tensor with the gradient edge `edge`. A copy of the tensor that had the edge may have other strides.
 pub(super) fn with_gradient_edge(tensor: &Tensor, edge: Edge) -> Tensor {
     let alias = tensor.alias();
+    let edge = Edge { geometry: Geometry::of(tensor), ..edge };
     set_meta(&alias, AutogradMeta { gradient_edge: Some(edge), view: None, grad: None });
     alias.set_requires_grad(true);
     alias

@@ -10,6 +10,7 @@
 //! - `record.rs`: recording of one operator call.
 //! - `backward.rs`: the backward walk. A recorded walk can be differentiated again.
 //! - `graph.rs`: calls of differentiated graphs, which are single nodes.
+//! - `refusals.rs`: the calls that PyTorch refuses because gradients are required.
 //! - `linear.rs`: the linear maps between formulas; `region.rs`: those of views and of writes through views, which follow
 //!   from layouts alone.
 //!
@@ -27,6 +28,7 @@ mod history;
 mod hooks;
 mod linear;
 mod record;
+mod refusals;
 mod region;
 mod view;
 
@@ -44,6 +46,7 @@ pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, 
 pub use history::BackwardOptions;
 pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
+pub use refusals::Refusals;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +105,8 @@ pub enum FormulaInput {
     Grads(usize),
     /// An argument as it was before the call.
     Arg(usize),
+    /// A copy of an argument as it was before the call.
+    Copy(usize),
     /// Zeros of an argument's sizes and dtype.
     Like(usize),
     /// A result.
@@ -138,10 +143,26 @@ pub enum Derivative {
     },
 }
 
+/// How a recorded call keeps an argument for the body of a composite operator, which the backward pass runs again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keeping {
+    /// As it is: the backward pass refuses an argument that was written, since derivatives of the operator's parts read it.
+    Saved,
+    /// As a copy: derivatives read tensors that were computed from it, so that it may be written.
+    Copied,
+    /// As it is: derivatives read at most its sizes, so that it may be written.
+    Unread,
+}
+
 /// The source of derivatives of a tape.
 pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
+
+    /// Returns which calls of an operator are refused because gradients are required.
+    fn refusals(&self, _op: OpId) -> Option<Arc<Refusals>> {
+        None
+    }
 
     /// Returns how the views that an operator returns are recorded, if the operator states it.
     fn view_record(&self, _op: OpId) -> Option<ViewRecord> {
@@ -155,6 +176,29 @@ pub trait Derivatives: Send + Sync {
 
     /// Whether a result of such an operator certainly depends on no argument differentiably.
     fn is_constant_result(&self, _op: OpId, _result: usize) -> bool {
+        false
+    }
+
+    /// Returns how a recorded call with these arguments keeps one of them for the body of such an operator, if the arguments for
+    /// which `requires` holds require gradients.
+    fn keeping(
+        &self,
+        _op: OpId,
+        _args: &[IValue],
+        _arg: usize,
+        _requires: &dyn Fn(usize) -> bool,
+    ) -> Keeping {
+        Keeping::Saved
+    }
+
+    /// Whether the derivatives of the parts of such an operator read a result of such a call.
+    fn saves_result(
+        &self,
+        _op: OpId,
+        _args: &[IValue],
+        _result: usize,
+        _requires: &dyn Fn(usize) -> bool,
+    ) -> bool {
         false
     }
 

@@ -3,7 +3,7 @@
 use super::history::{self, ArgEdges, Edge, Node, NodeKind, OpCall, Saved};
 use super::region::{self, Geometry};
 use super::view::{self, NewView, ViewOrigin, ViewSource};
-use super::{Derivative, FormulaInput, Tape, ViewRecord};
+use super::{Derivative, FormulaInput, Keeping, Refusals, Tape, ViewRecord};
 use crate::error::KernelError;
 use crate::kernel::{Kernel, KernelCx, KernelResult, Rets};
 use flambeau_ir::schema::{AliasInfo, Argument};
@@ -95,6 +95,18 @@ pub(super) fn without_history(value: &IValue, notes: &mut Vec<(Tensor, u64)>) ->
     }
 }
 
+/// Returns the value with copies of its tensors.
+fn copied(value: &IValue) -> Result<IValue, KernelError> {
+    Ok(match value {
+        IValue::Tensor(t) => IValue::Tensor(t.clone_data()?),
+        IValue::List(list) => {
+            let items: Result<Vec<IValue>, _> = list.read().iter().map(|item| copied(&item)).collect();
+            IValue::List(List::from_values(list.elem_type(), items?))
+        }
+        other => other.clone(),
+    })
+}
+
 /// Returns zeros of the same sizes and dtype, which take the memory of one element.
 fn zeros_like(value: &IValue) -> Result<IValue, KernelError> {
     Ok(match value {
@@ -115,11 +127,14 @@ struct PreCallState {
     edges: Vec<Option<Edge>>,
     arg_edges: Vec<ArgEdges>,
     derivative: Option<Arc<Derivative>>,
+    refusals: Option<Arc<Refusals>>,
     generator: Option<Generator>,
     /// Arguments that formulas read, without history; `None` for all others.
     saved: Vec<IValue>,
     /// Arguments of which formulas read only sizes and dtype, as zeros, by position.
     shapes: Vec<(usize, IValue)>,
+    /// Whether a saved argument is a copy.
+    has_copies: bool,
     /// Saved tensors and their versions.
     notes: Vec<(Tensor, u64)>,
 }
@@ -136,6 +151,11 @@ impl PreCallState {
         let arg_edges: Vec<ArgEdges> =
             args.iter().map(|arg| edges_of(arg, &mut edges)).collect::<Result<_, _>>()?;
         let derivative = tape.derivatives.of(op);
+        let refusals = tape.derivatives.refusals(op);
+        if let Some(refusals) = &refusals {
+            let requires = |arg: usize| arg_edges[arg].of(&edges).iter().any(Option::is_some);
+            refusals.check_args(schema, &requires)?;
+        }
         drop_constant_edges(tape, op, derivative.as_deref(), &arg_edges, &mut edges);
         let mut before = PreCallState {
             args: args.to_vec(),
@@ -143,13 +163,15 @@ impl PreCallState {
             edges,
             arg_edges,
             derivative,
+            refusals,
             generator: None,
             saved: vec![IValue::None; args.len()],
             shapes: Vec::new(),
+            has_copies: false,
             notes: Vec::new(),
         };
         if before.tracked() {
-            before.save(schema)?;
+            before.save(tape, op, schema)?;
             let draws = matches!(before.derivative.as_deref(), Some(Derivative::Body { draws: true, .. }));
             before.generator = draws.then(|| generator.fork());
         }
@@ -177,23 +199,61 @@ impl PreCallState {
     }
 
     /// Saves the arguments that formulas read.
-    fn save(&mut self, schema: &FunctionSchema) -> Result<(), KernelError> {
+    fn save(&mut self, tape: &Tape, op: OpId, schema: &FunctionSchema) -> Result<(), KernelError> {
         for input in self.required_inputs() {
             if let FormulaInput::Like(i) = input {
                 self.shapes.push((i, zeros_like(&self.args[i])?));
             }
-            let FormulaInput::Arg(i) = input else { continue };
-            self.saved[i] = match &self.args[i] {
+            let (i, keeping) = match input {
+                FormulaInput::Arg(i) => (i, self.keeping(tape, op, i)),
+                FormulaInput::Copy(i) => (i, Keeping::Copied),
+                _ => continue,
+            };
+            self.saved[i] = match (&self.args[i], keeping) {
                 // The call overwrites this argument, so its value is copied.
-                IValue::Tensor(t) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
-                other => without_history(other, &mut self.notes),
+                (IValue::Tensor(t), _) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
+                (value, Keeping::Saved) => without_history(value, &mut self.notes),
+                (value, Keeping::Unread) => without_history(value, &mut Vec::new()),
+                (value, Keeping::Copied) => {
+                    self.has_copies |= !tensors_of(value).is_empty();
+                    copied(value)?
+                }
             };
         }
         Ok(())
     }
 
+    fn is_body(&self) -> bool {
+        matches!(self.derivative.as_deref(), Some(Derivative::Body { .. }))
+    }
+
+    /// Whether an argument requires a gradient.
+    fn requires(&self, arg: usize) -> bool {
+        self.arg_edges.get(arg).is_some_and(|range| range.of(&self.edges).iter().any(Option::is_some))
+    }
+
+    /// Checks a tensor that the call gives a history.
+    fn check_result(&self, result: &Tensor) -> KernelResult {
+        self.refusals.as_ref().map_or(Ok(()), |refusals| refusals.check_result(result.dtype().is_complex()))
+    }
+
+    /// Returns how the call keeps an argument that a formula or body reads.
+    fn keeping(&self, tape: &Tape, op: OpId, arg: usize) -> Keeping {
+        match self.is_body() {
+            true => tape.derivatives.keeping(op, &self.args, arg, &|arg| self.requires(arg)),
+            false => Keeping::Saved,
+        }
+    }
+
     /// Returns the call as part of the history of its results; moves the saved values into it.
-    fn call(&mut self, op: OpId, schema: &FunctionSchema, results: &[IValue], outputs: Outputs) -> OpCall {
+    fn call(
+        &mut self,
+        tape: &Tape,
+        op: OpId,
+        schema: &FunctionSchema,
+        results: &[IValue],
+        outputs: Outputs,
+    ) -> OpCall {
         let mut notes = std::mem::take(&mut self.notes);
         // Some operators write tensors although their schemas do not declare it: running statistics in training, which their
         // formulas then do not read. So such a tensor may be written later, as in PyTorch, which does not count these writes. A
@@ -209,10 +269,16 @@ impl PreCallState {
                 saved[i] = without_history(&results[i], &mut notes);
             }
         }
+        if self.is_body() {
+            let requires = |arg: usize| self.requires(arg);
+            let saves = |i: &usize| tape.derivatives.saves_result(op, &self.args, *i, &requires);
+            (0..results.len()).filter(saves).for_each(|i| drop(without_history(&results[i], &mut notes)));
+        }
         let saved = Saved {
             args: std::mem::take(&mut self.saved),
             results: saved,
             shapes: std::mem::take(&mut self.shapes),
+            has_copies: self.has_copies,
             saved_versions: notes,
             is_released: false,
         };
@@ -260,7 +326,7 @@ pub(crate) fn call(
     let site = cx.site();
     let (_, rets, host) = cx.parts();
     match target {
-        Some(target) if before.tracked() => record_write(before, op, schema, target, rets),
+        Some(target) if before.tracked() => record_write(before, &tape, op, schema, target, rets),
         Some(_) => Ok(()),
         None => {
             let views = Views { recorded_by: Some((&tape, op)), origin: ViewOrigin::Recorded, schema };
@@ -516,7 +582,8 @@ fn record_results(
     if fresh.is_empty() || !before.tracked() {
         return Ok(());
     }
-    let call = before.call(op, views.schema, rets, Outputs { geometry: outputs, first });
+    fresh.iter().try_for_each(|(result, _)| before.check_result(result))?;
+    let call = before.call(tape, op, views.schema, rets, Outputs { geometry: outputs, first });
     let node = Node::new(NodeKind::Op(call), before.edges);
     for (tensor, output) in fresh {
         history::set_result(&tensor, &node, output);
@@ -535,6 +602,7 @@ fn is_differentiable(tensor: &Tensor) -> bool {
 /// Returns an unsupported error if the argument is a list, or a view that the call resized.
 fn record_write(
     mut before: PreCallState,
+    tape: &Tape,
     op: OpId,
     schema: &FunctionSchema,
     target: usize,
@@ -547,6 +615,7 @@ fn record_write(
     if !is_differentiable(&tensor) {
         return Ok(());
     }
+    before.check_result(&tensor)?;
     let own = before.arg_edges[target].start;
     let base = history::base(&tensor);
     let geometry = Geometry::of(&tensor);
@@ -560,7 +629,7 @@ fn record_write(
     }
     // The only output is the written tensor, which is the first result.
     let first = (0..rets.len()).map(|i| i.min(1)).collect();
-    let call = before.call(op, schema, rets, Outputs { geometry: vec![geometry], first });
+    let call = before.call(tape, op, schema, rets, Outputs { geometry: vec![geometry], first });
     if base.ptr_eq(&tensor) {
         let node = Node::new(NodeKind::Op(call), before.edges);
         history::set_result(&tensor, &node, 0);

@@ -131,7 +131,7 @@ def qr_gradient(gQ: Tensor, gR: Tensor, A: Tensor, Q: Tensor, R: Tensor, mode: s
         return square_qr_gradient(gQ, gR, Q, R)
     # The columns to the right of the square are Q^H times those of A.
     rest = gR.narrow(-1, m, n - m)
-    gQ = gQ + torch.matmul(A.narrow(-1, m, n - m), adjoint_of(rest))
+    gQ = gQ + torch.matmul(torch.matmul(Q, R.narrow(-1, m, n - m)), adjoint_of(rest))
     first = square_qr_gradient(gQ, gR.narrow(-1, 0, m), Q, R.narrow(-1, 0, m))
     return torch.cat([first, torch.matmul(Q, rest)], -1)
 

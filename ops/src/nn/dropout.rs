@@ -34,6 +34,10 @@ fn dropout(cx: &KernelCx<'_>, kind: DropoutVariant) -> Computed {
         return Ok(x.clone());
     }
     let dtype = x.dtype();
+    if p == 1.0 && !dtype.is_floating() && !dtype.is_complex() {
+        // PyTorch multiplies by zeros, which all dtypes permit.
+        return dispatch!(all, dtype, "dropout", T => Ok(unary::<T, T>(x, |_: T| T::ZERO)?));
+    }
     let noise = if kind.channels {
         if x.rank() < 2 {
             return Err(KernelError::input("Feature dropout requires at least 2 dimensions in the input"));

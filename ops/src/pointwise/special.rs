@@ -20,9 +20,11 @@ use flambeau_tensor::{DType, Element, Tensor, TensorError, check_budget, dispatc
 enum F16Support {
     Taken,
     Refused,
+    /// Supports them, but no integers.
+    FloatsOnly,
 }
 
-use F16Support::{Refused, Taken};
+use F16Support::{FloatsOnly, Refused, Taken};
 
 /// Names, documentation, function, f16 support.
 type Row = (&'static str, &'static str, fn(f64) -> f64, F16Support);
@@ -80,9 +82,11 @@ const UNARY: &[Row] = &[
     ),
 ];
 
-/// Returns the result dtype, or an error for f16 and bf16 if they are unsupported.
+/// Returns the result dtype, or an error for dtypes that are unsupported.
 fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DType, TensorError> {
+    let name = name.split(' ').next().unwrap_or(name);
     match to_float(dtype) {
+        _ if f16_support == FloatsOnly && !dtype.is_floating() => Err(TensorError::DType { op: name, dtype }),
         d @ (DType::F16 | DType::BF16) if f16_support == Refused => {
             Err(TensorError::DType { op: name, dtype: d })
         }
@@ -150,14 +154,14 @@ const BINARY: &[BinaryRow] = &[
         &[""],
         "The lower incomplete gamma function, regularized.",
         sf::gamma_p,
-        Taken,
+        FloatsOnly,
     ),
     (
         "igammac special_gammaincc",
         &[""],
         "The upper incomplete gamma function, regularized.",
         sf::gamma_q,
-        Taken,
+        FloatsOnly,
     ),
 ];
 

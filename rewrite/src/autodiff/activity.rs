@@ -6,6 +6,7 @@
 //! value is *certain* if each of these is active, so that it depends on a given value in every run. O(nodes + uses).
 
 use super::input_facts::KnownTypes;
+use super::kept::KeptTensors;
 use super::reverse::{FormulaGraphs, OpDerivative, is_element};
 use super::{Named, NotDifferentiable};
 use flambeau_ir::types::TypeKind;
@@ -119,6 +120,8 @@ pub struct Dependence {
     /// For each input, the results that may depend on it differentiably. A tuple that the graph returns has one result per
     /// element.
     pub of_input: Vec<Vec<bool>>,
+    /// For each input, what the derivative with respect to it reads.
+    pub kept: Vec<KeptTensors>,
 }
 
 impl Dependence {
@@ -136,12 +139,14 @@ impl Dependence {
         let types = KnownTypes::of(graph);
         let of = |input: ValueId| {
             if !carries(graph.ty(input)) {
-                return Ok(vec![false; values.len()]);
+                return Ok((vec![false; values.len()], KeptTensors::default()));
             }
             let activity = Activity::of(graph, &[input], formulas, &types)?;
-            Ok(values.iter().map(|value| activity.is_active(*value)).collect())
+            let kept = KeptTensors::of_input(graph, &values, &activity, formulas);
+            Ok((values.iter().map(|value| activity.is_active(*value)).collect(), kept))
         };
-        Ok(Dependence { of_input: graph.inputs().map(of).collect::<Result<_, _>>()? })
+        let (of_input, kept) = graph.inputs().map(of).collect::<Result<_, _>>()?;
+        Ok(Dependence { of_input, kept })
     }
 }
 

@@ -4,10 +4,13 @@
 //! expansion and simplify between, which resolves the branches of bodies on constants.
 
 use super::activity::Activity;
+use super::input_facts::KnownTypes;
 use super::reverse::{FormulaGraph, FormulaGraphs, OpDerivative, argument, inlined};
-use super::{Dependence, Named, NotDifferentiable};
+use super::{Dependence, KeptTensors, Named, NotDifferentiable};
+use flambeau_exec::tape::{Keeping, Refusals};
+use flambeau_ir::types::TypeKind;
 use flambeau_ir::{At, FunctionSchema, Graph, IValue, NodeId, Prim, ValueId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How the results of a composite operator depend on its arguments, by its body.
@@ -15,6 +18,9 @@ use std::sync::Arc;
 pub struct BodyDependence {
     /// For each argument that the body reads, the results that may depend on it differentiably.
     of_arg: BTreeMap<usize, Vec<bool>>,
+    /// For each argument that the body reads, what the derivative with respect to it reads: arguments and results. `None` if that
+    /// is not known.
+    kept: Option<BTreeMap<usize, KeptTensors>>,
 }
 
 impl BodyDependence {
@@ -28,10 +34,50 @@ impl BodyDependence {
             None => vec![true; results],
         };
         let read = body.params.iter().enumerate().filter_map(|(i, param)| match param {
-            Named::Arg(arg) => Some((*arg, of_input(i))),
+            Named::Arg(arg) | Named::Copy(arg) => Some((*arg, of_input(i))),
             _ => None,
         });
-        BodyDependence { of_arg: read.collect() }
+        let kept = known.map(|known| {
+            let as_args = |inputs: &BTreeSet<usize>| {
+                let params = inputs.iter().filter_map(|input| body.params.get(*input));
+                params.filter_map(|param| param.arg()).collect()
+            };
+            let params = body.params.iter().zip(&known.kept);
+            let of_args = params.filter_map(|(param, kept)| {
+                let kept = KeptTensors {
+                    inputs: as_args(&kept.inputs),
+                    computed_from: as_args(&kept.computed_from),
+                    results: kept.results.clone(),
+                };
+                Some((param.arg()?, kept))
+            });
+            of_args.collect()
+        });
+        BodyDependence { of_arg: read.collect(), kept }
+    }
+
+    /// Whether it is known what derivatives read.
+    pub fn is_known(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Returns how a call keeps an argument that the body reads, if the arguments for which `requires` holds require gradients.
+    pub fn keeping(&self, arg: usize, requires: &dyn Fn(usize) -> bool) -> Keeping {
+        let Some(kept) = &self.kept else { return Keeping::Saved };
+        let of_required = || kept.iter().filter(|(arg, _)| requires(**arg)).map(|(_, kept)| kept);
+        if of_required().any(|kept| kept.inputs.contains(&arg)) {
+            Keeping::Saved
+        } else if of_required().any(|kept| kept.computed_from.contains(&arg)) {
+            Keeping::Copied
+        } else {
+            Keeping::Unread
+        }
+    }
+
+    /// Whether derivatives read a result, if the arguments for which `requires` holds require gradients.
+    pub fn saves_result(&self, result: usize, requires: &dyn Fn(usize) -> bool) -> bool {
+        let mut kept = self.kept.iter().flatten();
+        kept.any(|(arg, kept)| requires(*arg) && kept.results.contains(&result))
     }
 
     /// Whether the body reads an argument, and no result depends on it differentiably.
@@ -50,6 +96,35 @@ impl BodyDependence {
     }
 }
 
+/// Checks that recorded calls of operators are not refused because operands or results require gradients.
+///
+/// # Errors
+/// Returns an operator whose call may be refused.
+fn check_refusals(
+    graph: &Graph,
+    activity: &Activity,
+    refusing: &[(NodeId, Arc<Refusals>)],
+) -> Result<(), NotDifferentiable> {
+    if refusing.is_empty() {
+        return Ok(());
+    }
+    let types = KnownTypes::of(graph);
+    for (node, refusals) in refusing {
+        let Some(row) = graph.op(*node).row() else { continue };
+        let requires = |arg: usize| graph.operands(*node).nth(arg).is_some_and(|v| activity.is_active(v));
+        let is_complex = |v: ValueId| match types.type_of(graph, v).kind() {
+            TypeKind::Tensor(tensor) => tensor.dtype.is_some_and(|dtype| dtype.is_complex()),
+            _ => false,
+        };
+        let mut results = graph.results(*node).filter(|v| activity.is_active(*v));
+        let checked = refusals.check_args(graph.registry().schema(row), &requires);
+        checked
+            .and_then(|()| results.try_for_each(|v| refusals.check_result(is_complex(v))))
+            .map_err(|error| NotDifferentiable::at(graph, *node, error.message()))?;
+    }
+    Ok(())
+}
+
 /// Checks that the results of composite operators depend on `wrt` in the same runs as in a recorded call, where a result
 /// has a history if any argument has one. A result of the body has none if the body does not compute it from that argument.
 ///
@@ -65,10 +140,13 @@ pub fn check_dependence(
         row.is_some_and(|row| matches!(formulas.derivative(row), Ok(OpDerivative::Body(_))))
     };
     let composites: Vec<NodeId> = graph.nodes_deep().filter(is_composite).collect();
-    if composites.is_empty() || wrt.is_empty() {
+    let refusing = |node| Some((node, formulas.refusals(graph.op(node).row()?)?));
+    let refusing: Vec<(NodeId, Arc<Refusals>)> = graph.nodes_deep().filter_map(refusing).collect();
+    if composites.is_empty() && refusing.is_empty() || wrt.is_empty() {
         return Ok(());
     }
     let activity = Activity::of_composites(graph, wrt, formulas);
+    check_refusals(graph, &activity, &refusing)?;
     for node in composites {
         let Some(row) = graph.op(node).row() else { continue };
         let dependence = formulas.body_dependence(row);
@@ -120,7 +198,8 @@ pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<
         editor.at(At::before(node));
         let mut inputs = Vec::with_capacity(body.params.len());
         for param in &body.params {
-            let (Named::Arg(i) | Named::Like(i) | Named::Result(i) | Named::Grad(i)) = *param;
+            let (Named::Arg(i) | Named::Copy(i) | Named::Like(i) | Named::Result(i) | Named::Grad(i)) =
+                *param;
             inputs.push(argument(&mut editor, node, schema, i, &operands)?);
         }
         let found = inlined(&mut editor, node, source, &inputs)?;

@@ -27,6 +27,8 @@
 //! | `a = piecewise EXPRESSION` | the gradient is constant in pieces of the argument, as that of `relu` |
 //! | `by EXPRESSION` | the operator computes the same function of its arguments as the expression |
 //! | `view NAMES` | the entry of views whose elements do not share memory: the formula is also the adjoint of the view |
+//! | `a = refused` | a call in which the argument requires a gradient is an error, as in PyTorch; also beside `by`. `a = refused NAME`: the error has the name of that operator, a part of this one |
+//! | `real NAMES` | calls with complex results that require gradients are errors, as in PyTorch. `aten::softmax=_softmax`: the error has the second name |
 //! | `constant NAMES` | the results are constants for differentiation |
 //! | `layout NAMES` | the operators change in place which elements of the storage a tensor has: their gradients follow from the layouts before and after, as for views |
 //!
@@ -36,12 +38,15 @@
 //!
 //! An expression may use the operator's arguments by name, `grad` (the gradient of the first result; `grad1`, `grad2` …
 //! of the others), `result` (`result1` …), `self_like` and the functions of the texts passed as [`Gradients::helpers`].
+//! `self_copy` is a copy of argument `self`, which may be overwritten: for formulas that read an argument where PyTorch's read
+//! results, or tensors that were computed from the argument.
 //! `self_like` has the sizes and type of argument `self` and zeros as elements, so the elements of `self` need not be
 //! saved and may be overwritten. A formula need not sum over broadcast dimensions or convert types back: the code that
 //! applies the formula does both. Each gradient is one line.
 //! `aten::add` covers all overloads; `aten::sum.dim_IntList` covers one overload and precedes it. An in-place operator
 //! without an entry uses the one of its functional variant.
 
+use flambeau_exec::tape::Refusals;
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};
 use flambeau_ir::{Facet, FunctionSchema, OpId, Registry, Symbol, Type, nearest};
@@ -92,9 +97,10 @@ impl Gradients {
                 all.last_mut().into_iter().for_each(|group| group.lines.push((line, text)));
                 continue;
             }
-            let listed = text.strip_prefix("constant ").or(text.strip_prefix("layout "));
+            let listed = LISTS.iter().find_map(|word| text.strip_prefix(word));
             let text = text.strip_prefix("view ").unwrap_or(text);
-            let names = listed.unwrap_or(text).split_whitespace().map(|name| (line, name));
+            let names = listed.unwrap_or(text).split_whitespace();
+            let names = names.map(|name| (line, name.split('=').next().unwrap_or(name)));
             // Consecutive lines of names form one group, up to the first gradient.
             match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
                 Some(group) => group.names.extend(names),
@@ -140,13 +146,16 @@ impl Gradients {
     }
 }
 
+/// The first words of lines with names alone.
+const LISTS: [&str; 3] = ["constant ", "layout ", "real "];
+
 /// Operators that share an entry.
 struct Group {
     /// The names, each with its line (from 0).
     names: Vec<(usize, &'static str)>,
     /// The lines of gradients.
     lines: Vec<(usize, &'static str)>,
-    /// Whether the names are a list of `constant` or `layout`, which has no gradient lines.
+    /// Whether the names are a list of `constant`, `layout` or `real`, which has no gradient lines.
     listed: bool,
 }
 
@@ -211,6 +220,10 @@ pub struct GradientsError {
 #[derive(Debug, Default)]
 pub struct GradientTable {
     entries: HashMap<Symbol, GradientEntry, FxBuildHasher>,
+    /// Operators with real results, each with its name in the error for complex ones.
+    real: HashMap<Symbol, Symbol, FxBuildHasher>,
+    /// The arguments that must not require gradients, each with the name of the operator in the error.
+    refused: HashMap<Symbol, Vec<(&'static str, Option<&'static str>)>, FxBuildHasher>,
     helpers: String,
 }
 
@@ -241,7 +254,22 @@ impl GradientTable {
                 if open.is_empty() {
                     return Err(fail(at, "a gradient without an operator"));
                 }
+                if let Some((arg, operator)) = parse_refusal(text) {
+                    open.iter()
+                        .for_each(|(name, _)| self.refused.entry(*name).or_default().push((arg, operator)));
+                    continue;
+                }
                 parse_gradient(&mut entry, text).map_err(|message| fail(at, message))?;
+                continue;
+            }
+            if let Some(names) = text.strip_prefix("real ") {
+                self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))?;
+                for name in names.split_whitespace() {
+                    let (name, operator) = name.split_once('=').unwrap_or((name, base_name(name)));
+                    if self.real.insert(Symbol::new(name), Symbol::new(operator)).is_some() {
+                        return Err(fail(at, "stated twice"));
+                    }
+                }
                 continue;
             }
             self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))?;
@@ -306,6 +334,27 @@ impl GradientTable {
         registry.functional_variant(op).is_some_and(is_constant) && is_constant(op)
     }
 
+    /// Returns which calls of an operator are refused because gradients are required.
+    pub fn refusals(&self, registry: &Registry, op: OpId) -> Option<Refusals> {
+        let schema = registry.schema(op);
+        let functional = registry.functional_variant(op).map(|variant| registry.schema(variant));
+        let names = || {
+            let stated = [Some(schema), functional].into_iter().flatten();
+            stated.flat_map(|s| [Symbol::new(&format!("{}.{}", s.name, s.overload)), s.name])
+        };
+        let refused = names().find_map(|name| Some((name, self.refused.get(&name)?)));
+        let args = refused.map_or_else(Vec::new, |(name, args)| {
+            let positions = args.iter().filter_map(|(arg, operator)| {
+                let operator = operator.unwrap_or_else(|| base_name(name.as_str()));
+                Some((schema.arg_index(arg)?, Symbol::new(operator)))
+            });
+            positions.collect()
+        });
+        let complex_results = names().find_map(|name| self.real.get(&name).copied());
+        let found = Refusals { args, complex_results };
+        (found != Refusals::default()).then_some(found)
+    }
+
     /// Returns the entry of an operator, restricted to arguments the operator has. `out` variants have no entry.
     pub fn of(&self, registry: &Registry, op: OpId) -> Option<GradientEntry> {
         let schema = registry.schema(op);
@@ -347,6 +396,20 @@ fn overwritten(schema: &FunctionSchema) -> GradientEntry {
         is_piecewise: false,
     };
     GradientEntry::Formulas(tensors.map(gradient).collect())
+}
+
+/// Returns the name of an operator in errors: without namespace and overload.
+fn base_name(name: &str) -> &str {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    name.split('.').next().unwrap_or(name)
+}
+
+/// Returns the argument and the operator of a line `argument = refused OPERATOR`.
+fn parse_refusal(text: &'static str) -> Option<(&'static str, Option<&'static str>)> {
+    let (arg, text) = text.split_once('=')?;
+    let operator = text.trim().strip_prefix("refused")?.trim();
+    let is_name = operator.chars().all(|c| c.is_alphanumeric() || c == '_');
+    is_name.then_some((arg.trim(), Some(operator).filter(|name| !name.is_empty())))
 }
 
 /// Adds one indented line to an entry.
@@ -405,10 +468,22 @@ pub enum Named {
     Grad(usize),
     /// An argument.
     Arg(usize),
+    /// A copy of an argument, which may be overwritten.
+    Copy(usize),
     /// A tensor of zeros with the sizes and type of an argument.
     Like(usize),
     /// A result.
     Result(usize),
+}
+
+impl Named {
+    /// Returns the argument whose elements a formula reads.
+    pub fn arg(self) -> Option<usize> {
+        match self {
+            Named::Arg(arg) | Named::Copy(arg) => Some(arg),
+            Named::Grad(_) | Named::Like(_) | Named::Result(_) => None,
+        }
+    }
 }
 
 /// A formula as a TorchScript function.
@@ -477,6 +552,8 @@ impl FormulaSource {
         for name in identifiers(expression) {
             let (param, ty) = if let Some(i) = schema.arg_index(name) {
                 (Named::Arg(i), concrete(schema.args[i].ty, complex))
+            } else if let Some(i) = name.strip_suffix("_copy").and_then(|arg| schema.arg_index(arg)) {
+                (Named::Copy(i), schema.args[i].ty)
             } else if let Some(i) = name.strip_suffix("_like").and_then(|arg| schema.arg_index(arg)) {
                 (Named::Like(i), schema.args[i].ty)
             } else if let Some(i) = indexed(name, "grad").filter(|i| *i < schema.returns.len()) {

@@ -716,8 +716,10 @@ impl<'g, 'p> Rewrite<'g, 'p> {
         for param in &formula.params {
             inputs.push(match *param {
                 Named::Grad(0) => grad,
-                Named::Arg(0) | Named::Like(0) => source,
-                Named::Arg(i) | Named::Like(i) => argument(&mut self.editor, view, schema, i, &operands)?,
+                Named::Arg(0) | Named::Copy(0) | Named::Like(0) => source,
+                Named::Arg(i) | Named::Copy(i) | Named::Like(i) => {
+                    argument(&mut self.editor, view, schema, i, &operands)?
+                }
                 Named::Grad(_) | Named::Result(_) => return Err(fail(self.editor.graph())),
             });
         }

@@ -1,7 +1,8 @@
 //! Derivatives: the formulas that operators state, and the differentiation of graphs with them.
 //!
 //! - `formulas.rs`: the language of `.grads` files and the table of all entries.
-//! - `bodies.rs`: replacement of composite operators by the operators they consist of.
+//! - `bodies.rs`: replacement of composite operators by the operators they consist of; `kept.rs`: what these keep for their
+//!   derivatives.
 //! - `declare_writes.rs`: replacement of operators whose writes schemas do not declare; `functionalize.rs`: replacement of
 //!   writes to tensors that the graph allocates or the caller names.
 //! - `lists.rs`: replacement of lists and tuples of known lengths by their elements.
@@ -27,6 +28,7 @@ mod exports;
 mod formulas;
 mod functionalize;
 mod input_facts;
+mod kept;
 mod known;
 mod lists;
 mod raise;
@@ -44,6 +46,7 @@ pub use formulas::{
 };
 pub use functionalize::functionalize;
 pub use input_facts::InputFact;
+pub use kept::KeptTensors;
 pub use lists::{unpack_results, unpack_tuples};
 pub use raise::raise_in_branch;
 pub use regions::{expand_contexts, resolve_grad_mode, resolve_requires_grad};

@@ -17,6 +17,7 @@ use super::input_facts::{InputFact, KnownTypes};
 use super::{BodyDependence, Named, NotDifferentiable, concrete_value};
 use crate::facets::ContainerOp;
 use flambeau_exec::Pointwise;
+use flambeau_exec::tape::Refusals;
 use flambeau_ir::{BlockId, Editor, FunctionSchema, Graph, IValue, NodeId, OpId, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use indexmap::IndexMap;
@@ -114,6 +115,9 @@ pub trait FormulaGraphs {
     /// # Errors
     /// If a formula does not compile.
     fn view(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable>;
+
+    /// Returns which recorded calls of an operator are refused because gradients are required.
+    fn refusals(&self, op: OpId) -> Option<Arc<Refusals>>;
 
     /// Returns how the results of a composite operator depend on its arguments.
     fn body_dependence(&self, op: OpId) -> Arc<BodyDependence>;
@@ -426,7 +430,7 @@ impl<'a> Reverse<'a> {
             inputs.push(match *param {
                 Named::Grad(i) => self.result_gradient(node, results[i])?,
                 Named::Result(i) => results[i],
-                Named::Arg(i) | Named::Like(i) => {
+                Named::Arg(i) | Named::Copy(i) | Named::Like(i) => {
                     let integer = operands.get(i).copied().filter(|v| {
                         let g = self.editor.graph();
                         has_number(schema.args[i].ty) && g.ty(*v) == Type::INT && g.constant(*v).is_none()

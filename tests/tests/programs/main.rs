@@ -9,6 +9,8 @@ mod gradients;
 mod guards;
 mod hooks;
 mod host_objects;
+mod kept;
 mod overloads;
 mod properties;
 mod recorded;
+mod refused;
