@@ -150,7 +150,9 @@ fn args_with_saved(
                     let mut operands = graph.operands(node).enumerate();
                     let mut results = graph.results(node).enumerate();
                     let requires = |other: usize| other == *arg;
-                    let is_saved = |i: usize| dependence.keeping(i, &requires) == Keeping::Saved;
+                    let is_saved = |i: usize| {
+                        matches!(dependence.keeping(i, &requires), Keeping::Saved | Keeping::Unknown)
+                    };
                     let is_written = |v: ValueId| may_hold_tensor(graph.ty(v)) && is_written(v);
                     operands.any(|(i, v)| is_written(v) && is_saved(i) && !schema.is_write(i))
                         || results.any(|(i, v)| is_written(v) && dependence.saves_result(i, &requires))

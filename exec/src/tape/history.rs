@@ -71,6 +71,8 @@ pub(super) struct Saved {
     pub(super) shapes: Vec<(usize, IValue)>,
     /// Whether copies of arguments were saved.
     pub(super) has_copies: bool,
+    /// Whether it is not known if derivatives read a saved argument.
+    pub(super) may_save_nothing: bool,
     /// Saved tensors with the values of their version counters when they were saved.
     pub(super) saved_versions: Vec<(Tensor, u64)>,
     /// Whether saved tensors were released.
@@ -129,10 +131,10 @@ impl OpCall {
         }
     }
 
-    /// Releases the saved values, unless derivatives read only sizes.
+    /// Releases the saved values, unless derivatives read only sizes, or may do so.
     pub(super) fn release(&self) {
         let mut saved = self.saved.lock();
-        if !saved.saved_versions.is_empty() || saved.has_copies {
+        if (!saved.saved_versions.is_empty() || saved.has_copies) && !saved.may_save_nothing {
             *saved = Saved { is_released: true, ..Saved::default() };
         }
     }

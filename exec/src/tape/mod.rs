@@ -152,6 +152,8 @@ pub enum Keeping {
     Copied,
     /// As it is: derivatives read at most its sizes, so that it may be written.
     Unread,
+    /// As it is: it is not known what reads it. The backward pass refuses an argument that was written, but may run twice.
+    Unknown,
 }
 
 /// The source of derivatives of a tape.
@@ -188,7 +190,7 @@ pub trait Derivatives: Send + Sync {
         _arg: usize,
         _requires: &dyn Fn(usize) -> bool,
     ) -> Keeping {
-        Keeping::Saved
+        Keeping::Unknown
     }
 
     /// Whether the derivatives of the parts of such an operator read a result of such a call.

@@ -135,6 +135,8 @@ struct PreCallState {
     shapes: Vec<(usize, IValue)>,
     /// Whether a saved argument is a copy.
     has_copies: bool,
+    /// Whether it is not known if derivatives read a saved argument.
+    may_save_nothing: bool,
     /// Saved tensors and their versions.
     notes: Vec<(Tensor, u64)>,
 }
@@ -168,6 +170,7 @@ impl PreCallState {
             saved: vec![IValue::None; args.len()],
             shapes: Vec::new(),
             has_copies: false,
+            may_save_nothing: false,
             notes: Vec::new(),
         };
         if before.tracked() {
@@ -213,6 +216,10 @@ impl PreCallState {
                 // The call overwrites this argument, so its value is copied.
                 (IValue::Tensor(t), _) if schema.is_write(i) => IValue::Tensor(t.clone_data()?),
                 (value, Keeping::Saved) => without_history(value, &mut self.notes),
+                (value, Keeping::Unknown) => {
+                    self.may_save_nothing = true;
+                    without_history(value, &mut self.notes)
+                }
                 (value, Keeping::Unread) => without_history(value, &mut Vec::new()),
                 (value, Keeping::Copied) => {
                     self.has_copies |= !tensors_of(value).is_empty();
@@ -279,6 +286,7 @@ impl PreCallState {
             results: saved,
             shapes: std::mem::take(&mut self.shapes),
             has_copies: self.has_copies,
+            may_save_nothing: self.may_save_nothing,
             saved_versions: notes,
             is_released: false,
         };

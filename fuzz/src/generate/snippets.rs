@@ -34,6 +34,24 @@ pub(super) fn of(registry: &Arc<Registry>) -> Vec<SourceFragment> {
 }
 
 const TEXTS: &[&str] = &[
+    // An optional number that a branch returns, and that is tested.
+    "graph(%n : int, %m : int):
+  %none : NoneType = prim::Constant()
+  %c : bool = aten::gt(%n, %m)
+  %x : int? = prim::If(%c)
+    block0():
+      -> (%n)
+    block1():
+      -> (%none)
+  %is : bool = aten::__isnot__(%x, %none)
+  %r : int = prim::If(%is)
+    block0():
+      %k : int = prim::unchecked_cast(%x)
+      -> (%k)
+    block1():
+      -> (%m)
+  return (%r)
+",
     // A sum of matrix products.
     "graph(%a : Tensor, %b : Tensor):
   %1 : int = prim::Constant[value=1]()

@@ -63,7 +63,7 @@ impl BodyDependence {
 
     /// Returns how a call keeps an argument that the body reads, if the arguments for which `requires` holds require gradients.
     pub fn keeping(&self, arg: usize, requires: &dyn Fn(usize) -> bool) -> Keeping {
-        let Some(kept) = &self.kept else { return Keeping::Saved };
+        let Some(kept) = &self.kept else { return Keeping::Unknown };
         let of_required = || kept.iter().filter(|(arg, _)| requires(**arg)).map(|(_, kept)| kept);
         if of_required().any(|kept| kept.inputs.contains(&arg)) {
             Keeping::Saved

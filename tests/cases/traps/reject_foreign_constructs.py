@@ -5,7 +5,7 @@ def f(x: int) -> int:
     return x
 
 def g(x: int) -> int:
-    import math  # error: `import`
+    import math  # error: import statements
     return x
 
 def h(x: int) -> int:
