@@ -172,7 +172,7 @@ impl PyFunction {
         call: &mut Call<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<(Vec<IValue>, Vec<(String, IValue)>)> {
+    ) -> PyResult<Arguments> {
         let params = self.entry.params();
         let mut values = Vec::with_capacity(args.len());
         for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
@@ -304,6 +304,9 @@ impl PyFunction {
         misuse(py, text)
     }
 }
+
+/// Arguments by position, and by name.
+type Arguments = (Vec<IValue>, Vec<(String, IValue)>);
 
 /// The number of nodes of a brief function.
 const MAX_BRIEF: usize = 64;
