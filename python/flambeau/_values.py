@@ -1,4 +1,5 @@
-"""Results of programs that have no class in Python: named tuples, members of enumerations, devices."""
+"""Results of programs that have no class in Python, and what calls do with arrays of NumPy and with tensors and random numbers of
+PyTorch."""
 
 from __future__ import annotations
 
