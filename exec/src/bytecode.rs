@@ -13,7 +13,7 @@ use crate::bailout::{Bailout, BailoutFailures};
 use crate::counter::NodeCounter;
 use crate::intrinsic::{ScalarKind, ScalarOp, for_each_operation};
 use crate::kernel::Kernel;
-use flambeau_ir::value::IValue;
+use flambeau_ir::value::{IValue, ListItems};
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
 use std::fmt;
 use std::ops::Range;
@@ -406,6 +406,9 @@ pub struct Code {
     /// Number constants: the initial first words of a frame.
     pub(crate) scalars: Vec<u64>,
     pub(crate) constants: Vec<IValue>,
+    /// Per constant, the elements of a list that nothing but instructions reading elements refers to: they need no lock. Empty if
+    /// there is no such list.
+    pub(crate) constant_items: Box<[Option<ListItems>]>,
     /// Destinations of the arguments.
     pub(crate) params: Vec<Operand>,
     /// Declared types of the inputs, up to the last that states more than the kind of value; mostly empty.
@@ -436,6 +439,15 @@ impl Code {
         &self.instrs
     }
 
+    /// Returns the elements of an operand that is a constant list and only read, so that no lock is needed.
+    #[inline(always)]
+    pub(crate) fn constant_items(&self, operand: Operand) -> Option<&ListItems> {
+        match operand.place() {
+            OperandSource::Const(c) => self.constant_items.get(c as usize)?.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Returns the number of registers of a frame: words, values.
     pub fn registers(&self) -> (usize, usize) {
         (self.n_scalars as usize, self.n_values as usize)
@@ -448,6 +460,12 @@ impl Code {
             + self.operands.capacity() * size_of::<Operand>()
             + self.scalars.capacity() * size_of::<u64>()
             + self.constants.capacity() * size_of::<IValue>()
+            + self
+                .constant_items
+                .iter()
+                .flatten()
+                .map(|items| items.len() * size_of::<IValue>())
+                .sum::<usize>()
     }
 }
 

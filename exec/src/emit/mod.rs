@@ -8,6 +8,7 @@
 //! recurses: nesting is a stack of open constructs.
 
 mod conditions;
+mod constant_lists;
 pub(crate) mod control;
 mod moves;
 mod nodes;
@@ -24,6 +25,7 @@ use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
 pub(crate) use conditions::{deferred_comparisons, kind_of};
+use constant_lists::InternedStrings;
 use control::OpenConstruct;
 use flambeau_analysis::Liveness;
 use flambeau_ir::value::IValue;
@@ -98,6 +100,7 @@ pub(crate) struct Emit<'g> {
     scalars: Vec<u64>,
     word_of: HashMap<u64, u32, FxBuildHasher>,
     constants: Vec<IValue>,
+    interned: InternedStrings,
     params: Vec<Operand>,
     counters: Vec<NodeCounter>,
     opens: Vec<OpenConstruct>,
@@ -154,6 +157,7 @@ impl Code {
         let mut emit = Emit::new(verified.graph(), callees);
         emit.run();
         emit.optimize_words();
+        let constant_items = constant_lists::items(&mut emit);
         let is_bailout = |site: &u32| matches!(emit.sites[*site as usize].work, SiteOp::BailOut(_));
         let bailouts = (0..emit.sites.len() as u32).filter(is_bailout).collect();
         Code {
@@ -174,6 +178,7 @@ impl Code {
             operands: emit.operands,
             scalars: emit.scalars,
             constants: emit.constants,
+            constant_items,
             params: emit.params,
             declared: declared(verified.graph()),
             bailouts,
@@ -211,6 +216,7 @@ impl<'g> Emit<'g> {
             scalars: Vec::new(),
             word_of: HashMap::default(),
             constants: Vec::new(),
+            interned: InternedStrings::default(),
             params: Vec::new(),
             counters: Vec::new(),
             opens: Vec::new(),
@@ -258,7 +264,7 @@ impl<'g> Emit<'g> {
                 continue;
             }
             let index = *known.entry((graph.attrs_id(node), ty)).or_insert_with(|| {
-                self.constants.push(held);
+                self.constants.push(self.interned.value(held));
                 self.constants.len() as u32 - 1
             });
             self.loc[value] = Loc::Constant(index);

@@ -211,6 +211,9 @@ impl<'c> Notes<'c> {
     /// What is known about other handles of the container in a register.
     fn lock(&self, field: u32, container: Option<ValueId>) -> String {
         let register = self.code.show(Operand(field).copied());
+        if self.code.constant_items(Operand(field)).is_some() {
+            return format!("no lock: {register} is only read");
+        }
         let reason = match container {
             _ if Operand(field).register().is_none() => Some("constants are shared"),
             Some(value) => self.other_handle(value),

@@ -71,11 +71,18 @@ pub(super) fn length(v: &mut [IValue], list: u32) -> Option<u64> {
 
 /// Stores element `at` of a list of values in register `to`; returns whether that was possible.
 #[inline(never)]
-pub(super) fn element_value(v: &mut [IValue], list: u32, at: i64, to: u32) -> bool {
-    let Some(ListItems::Values(items)) = own_list(list, v) else { return false };
+pub(super) fn element_value(values: &mut ValueBank<'_, '_>, list: u32, at: i64, to: u32) -> bool {
+    let items = match own_list(list, values.v) {
+        Some(items) => &*items,
+        None => match values.code.constant_items(Operand(list)) {
+            Some(items) => items,
+            None => return false,
+        },
+    };
+    let ListItems::Values(items) = items else { return false };
     let Some(at) = index_in(at, items.len()) else { return false };
     let value = items[at].clone();
-    put(&mut v[to as usize], value);
+    put(&mut values.v[to as usize], value);
     true
 }
 

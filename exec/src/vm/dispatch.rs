@@ -172,7 +172,7 @@ macro_rules! dispatch {
                 Some(word) => $s.set($i.a, word),
                 None => $step,
             },
-            Opcode::ListGetV => if !common::element_value($values.v, $i.b, $s.int($i.c), $i.a) $step,
+            Opcode::ListGetV => if !common::element_value($values, $i.b, $s.int($i.c), $i.a) $step,
             Opcode::ListSetI => {
                 if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
@@ -499,7 +499,10 @@ fn get(i: Instr, kind: ScalarKind, code: &Code, s: &[u64], v: &mut [IValue]) -> 
     let at = s[i.c as usize] as i64;
     match steps::own_list(i.b, v) {
         Some(items) => steps::get_word(items, at, kind),
-        None => steps::get_word(&steps::list(i.b, code, v)?.read(), at, kind),
+        None => match code.constant_items(Operand(i.b)) {
+            Some(items) => steps::get_word(items, at, kind),
+            None => steps::get_word(&steps::list(i.b, code, v)?.read(), at, kind),
+        },
     }
 }
 

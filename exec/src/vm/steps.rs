@@ -83,10 +83,8 @@ pub(super) fn results(code: &Code, site: u32, s: &[u64], v: &mut [IValue], rets:
 #[inline]
 pub(super) fn returned(code: &Code, site: u32, s: &[u64], v: &mut [IValue]) -> IValue {
     let range = &code.sites[site as usize].operands;
-    if let &[operand] = &code.operands[range.start as usize..range.end as usize]
-        && let OperandSource::Move(r) = operand.place()
-    {
-        let value = std::mem::take(&mut v[r as usize]);
+    if let &[operand] = &code.operands[range.start as usize..range.end as usize] {
+        let value = fetch(operand, code, s, v);
         clear(v);
         return value;
     }

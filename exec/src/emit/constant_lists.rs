@@ -1,0 +1,68 @@
+//! Constant lists that are only read: their elements are kept beside the code, where instructions read them without a lock.
+
+use super::{Emit, Loc};
+use crate::intrinsic::Intrinsic;
+use flambeau_ir::value::{IValue, List, ListItems, Str};
+use flambeau_ir::{Graph, Prim, ValueId};
+use std::collections::BTreeMap;
+
+/// The strings of the constants of a code. Equal strings are one, so that a dictionary finds a key by its address.
+#[derive(Default)]
+pub(super) struct InternedStrings(BTreeMap<Str, Str>);
+
+impl InternedStrings {
+    /// Returns a value, or the known string that it equals.
+    pub(super) fn value(&mut self, value: IValue) -> IValue {
+        match value {
+            IValue::Str(text) => IValue::Str(self.0.entry(text.clone()).or_insert(text).clone()),
+            other => other,
+        }
+    }
+}
+
+/// Returns, per constant, the elements of a list to which only reads of elements and of the length refer; an empty table if
+/// there is no such list. No operation of the graph can write such a list, or pass it on.
+pub(super) fn items(emit: &mut Emit<'_>) -> Box<[Option<ListItems>]> {
+    let graph = emit.graph;
+    let mut is_only_read: Vec<Option<bool>> = vec![None; emit.constants.len()];
+    for node in graph.nodes_deep().filter(|node| graph.is_prim(*node, Prim::Constant)) {
+        let value = graph.result(node, 0);
+        if let Loc::Constant(index) = emit.loc[value]
+            && graph.ty(value).list_elem().is_some()
+        {
+            let known = &mut is_only_read[index as usize];
+            *known = Some(known.unwrap_or(true) && has_only_reads(graph, value));
+        }
+    }
+    if !is_only_read.contains(&Some(true)) {
+        return Box::default();
+    }
+    let Emit { constants, interned, .. } = emit;
+    let items = constants.iter().zip(&is_only_read).enumerate().map(|(i, (constant, is_only_read))| {
+        let IValue::List(list) = constant else { return None };
+        if *is_only_read != Some(true) || has_other_handle(constants, i, list) {
+            return None;
+        }
+        let mut items = list.read().clone();
+        if let ListItems::Values(values) = &mut items {
+            values.iter_mut().for_each(|value| *value = interned.value(std::mem::take(value)));
+        }
+        Some(items)
+    });
+    items.collect()
+}
+
+/// Whether all uses of a list are intrinsics that read an element or the length.
+fn has_only_reads(graph: &Graph, list: ValueId) -> bool {
+    let intrinsics = graph.registry().column::<Intrinsic>();
+    graph.uses(list).all(|at| {
+        let reads = matches!(intrinsics.of(graph.op(at.user)), Some(Intrinsic::ListGet | Intrinsic::ListLen));
+        reads && at.index == 0
+    })
+}
+
+/// Whether another constant is the same list.
+fn has_other_handle(constants: &[IValue], this: usize, list: &List) -> bool {
+    let is_same = |other: &IValue| matches!(other, IValue::List(other) if other.ptr_eq(list));
+    constants.iter().enumerate().any(|(i, other)| i != this && is_same(other))
+}
