@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::program::Entry;
 use crate::session::Session;
 use flambeau_exec::Host;
-use flambeau_exec::tape::BackwardOptions;
+use flambeau_exec::tape::{self, BackwardOptions};
 use flambeau_ir::IValue;
 use flambeau_tensor::Tensor;
 
@@ -30,7 +30,12 @@ impl Recorded {
     fn new(entry: &Entry, inputs: &[IValue], wrt: &[usize]) -> Result<Recorded, Error> {
         let mut inputs = inputs.to_vec();
         let mut leaves = Vec::with_capacity(wrt.len());
-        for &at in wrt {
+        for (i, &at) in wrt.iter().enumerate() {
+            // An input may be named twice.
+            if let Some(first) = wrt[..i].iter().position(|other| *other == at) {
+                leaves.push(Tensor::clone(&leaves[first]));
+                continue;
+            }
             let tensor = inputs.get(at).and_then(IValue::as_tensor);
             let tensor = tensor.ok_or_else(|| Error::misuse(format!("input {at} is not a tensor")))?;
             if !tensor.dtype().is_floating() && !tensor.dtype().is_complex() {
@@ -50,15 +55,12 @@ impl Recorded {
         Ok(Recorded { session, host, result, leaves })
     }
 
-    /// Returns the single number that the entry computed.
-    fn number(&self) -> Result<Tensor, Error> {
-        let number = self.result.as_tensor().filter(|t| t.numel() == 1).cloned();
-        let number =
-            number.ok_or_else(|| Error::misuse("grad can be implicitly created only for scalar outputs"))?;
-        match number.dtype().is_complex() {
-            true => Err(Error::misuse("grad can be computed only for real scalar outputs")),
-            false => Ok(number),
-        }
+    /// Returns the single number that the entry computed, and its gradient.
+    fn number(&self) -> Result<(Tensor, Tensor), Error> {
+        let number = self.result.as_tensor().cloned();
+        let number = number.ok_or_else(|| Error::misuse("the result is not a tensor of one number"))?;
+        let one = tape::implicit_gradient(&number).map_err(|error| Error::misuse(error.to_string()))?;
+        Ok((number, one))
     }
 
     /// Pairs the tensors of the result with gradients. Results that require no gradient take none.
@@ -113,10 +115,6 @@ fn zeros_like(tensor: &Tensor) -> Result<Tensor, Error> {
     Ok(Tensor::zeros(tensor.sizes(), tensor.dtype())?)
 }
 
-fn one_like(tensor: &Tensor) -> Result<Tensor, Error> {
-    Ok(Tensor::full(tensor.sizes(), 1.0.into(), tensor.dtype())?)
-}
-
 impl Entry {
     /// Returns the gradients of the number that the entry computes, with respect to inputs.
     ///
@@ -133,13 +131,13 @@ impl Entry {
     /// As [`Entry::grad`].
     pub fn value_and_grad(&self, inputs: &[IValue], wrt: &[usize]) -> Result<(Tensor, Vec<Tensor>), Error> {
         let mut recorded = Recorded::new(self, inputs, wrt)?;
-        let value = recorded.number()?;
-        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], BackwardOptions::default())?;
-        Ok((without_history(&value), grads))
+        let (value, one) = recorded.number()?;
+        let grads = recorded.gradients(&[(value.clone(), one)], BackwardOptions::default())?;
+        Ok((value.alias(), grads))
     }
 
     /// Returns the result of the entry and the product of `cotangents`, one per tensor of the result, with its
-    /// Jacobian: the gradients of the inputs.
+    /// Jacobian: the gradients of the inputs. The tensors of the result still require gradients, but their history is released.
     ///
     /// # Errors
     /// As [`Entry::grad`]; `X0003` if number or sizes of the cotangents are not those of the results.
@@ -156,7 +154,7 @@ impl Entry {
     }
 
     /// Returns the result of the entry and the product of its Jacobian with `tangents`, one per input in `wrt`: the
-    /// derivative of each tensor of the result in that direction.
+    /// derivative of each tensor of the result in that direction. The result is as that of [`Entry::vjp`].
     ///
     /// # Errors
     /// As [`Entry::vjp`].
@@ -198,16 +196,12 @@ impl Entry {
         vectors: &[Tensor],
     ) -> Result<(Tensor, Vec<Tensor>), Error> {
         let mut recorded = Recorded::new(self, inputs, wrt)?;
-        let value = recorded.number()?;
-        let grads = recorded.gradients(&[(value.clone(), one_like(&value)?)], RETAIN_AND_RECORD)?;
+        let (value, one) = recorded.number()?;
+        let grads = recorded.gradients(&[(value.clone(), one)], RETAIN_AND_RECORD)?;
         let products = paired(grads, vectors)?;
         let found = recorded.gradients(&products, BackwardOptions::default())?;
-        Ok((without_history(&value), found))
+        Ok((value.alias(), found))
     }
-}
-
-fn without_history(value: &Tensor) -> Tensor {
-    value.alias()
 }
 
 /// Pairs gradients with vectors of the same sizes.

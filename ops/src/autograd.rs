@@ -10,7 +10,7 @@ use flambeau_exec::tape::{
 use flambeau_exec::{Gen, Host, KernelCx, KernelError, KernelResult, Sample, sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{Doc, Effects, IValue, OpDef, Type};
-use flambeau_tensor::{DType, Scalar, Tensor};
+use flambeau_tensor::{DType, Tensor};
 use std::sync::Arc;
 
 /// Operators whose results depend on the history of their operand.
@@ -44,25 +44,13 @@ fn seeded(outputs: &[Tensor], given: &[Option<Tensor>]) -> Result<Vec<(Tensor, T
         return Err(KernelError::input(format!("got {n} tensors and {m} gradients")));
     }
     let one = |(i, output): (usize, &Tensor)| {
-        if !tape::is_recorded(output) {
-            let message = format!("element {i} of tensors does not require grad and does not have a grad_fn");
-            return Err(KernelError::input(message));
-        }
         let grad = match given.get(i).cloned().flatten() {
-            Some(grad) if grad.sizes() == output.sizes() => grad,
-            Some(grad) => {
-                return Err(KernelError::input(format!(
-                    "invalid gradient at index {i} - got {:?} but expected shape compatible with {:?}",
-                    grad.sizes(),
-                    output.sizes()
-                )));
-            }
-            None if output.numel() == 1 && output.dtype().is_complex() => {
-                return Err(KernelError::input("grad can be computed only for real scalar outputs"));
-            }
-            None if output.numel() == 1 => Tensor::full(output.sizes(), Scalar::Int(1), output.dtype())?,
+            Some(grad) => grad,
+            None if tape::is_recorded(output) => tape::implicit_gradient(output)?,
             None => {
-                return Err(KernelError::input("grad can be implicitly created only for scalar outputs"));
+                let message =
+                    format!("element {i} of tensors does not require grad and does not have a grad_fn");
+                return Err(KernelError::input(message));
             }
         };
         Ok((output.clone(), grad))

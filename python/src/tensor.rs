@@ -135,6 +135,12 @@ impl PyTensor {
                 "only tensors of floating point and complex dtypes can require gradients".into(),
             ));
         }
+        if !wanted && !tape::is_leaf(&self.0) {
+            return Err(misuse(
+                py,
+                "only a leaf can stop to require gradients; `detach()` returns a tensor without history".into(),
+            ));
+        }
         self.0.set_requires_grad(wanted);
         Ok(())
     }
@@ -174,15 +180,7 @@ impl PyTensor {
                 Failure::Raised(error) => error,
                 Failure::Type => misuse(py, "the gradient must be a tensor".to_owned()),
             })?,
-            None if self.0.numel() == 1 => {
-                or_raise(py, Tensor::full(self.0.sizes(), Scalar::Float(1.0), self.0.dtype()))?
-            }
-            None => {
-                return Err(misuse(
-                    py,
-                    "the gradient of a tensor with several elements must be given".to_owned(),
-                ));
-            }
+            None => tape::implicit_gradient(&self.0).map_err(|error| misuse(py, error.to_string()))?,
         };
         let mode = BackwardOptions { retain_graph: retain_graph.unwrap_or(create_graph), create_graph };
         let outputs = [(self.0.clone(), gradient)];

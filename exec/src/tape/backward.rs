@@ -8,6 +8,7 @@ use super::history::{self, BackwardOptions, Edge, Node, NodeKind, OpCall};
 use super::hooks;
 use super::linear::{self, LinearMap};
 use super::region::Geometry;
+use super::seeds;
 use super::{Derivative, Formula, FormulaInput, Tape, record};
 use crate::error::{ExecError, KernelError};
 use crate::host::Host;
@@ -154,12 +155,9 @@ impl<'t> Walk<'t> {
         outputs: &[(Tensor, Tensor)],
     ) -> Result<Walk<'t>, ExecError> {
         let mut walk = Walk { tape, mode, pending: BTreeMap::new(), visited: None, began: 0 };
-        for (output, grad) in outputs {
-            let edge = history::gradient_edge(output).ok_or_else(|| {
-                let message = "element 0 of tensors does not require grad and does not have a grad_fn";
-                ExecError::of(&KernelError::input(message))
-            })?;
-            walk.accumulate_at(&edge, grad.clone()).map_err(|e| ExecError::of(&e))?;
+        for (i, (output, grad)) in outputs.iter().enumerate() {
+            let seeded = seeds::seeded(i, output, grad);
+            seeded.and_then(|(edge, grad)| walk.accumulate_at(&edge, grad)).map_err(|e| ExecError::of(&e))?;
         }
         // After the edges of views were computed.
         walk.began = history::next_id();

@@ -30,6 +30,7 @@ mod linear;
 mod record;
 mod refusals;
 mod region;
+mod seeds;
 mod view;
 
 use crate::error::{ExecError, KernelError};
@@ -47,6 +48,7 @@ pub use history::BackwardOptions;
 pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
 pub use refusals::Refusals;
+pub use seeds::implicit_gradient;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
 #[derive(Clone, Copy, Debug)]
