@@ -14,10 +14,10 @@ use flambeau_ir::value::{Generator, IValue};
 use flambeau_ir::{Graph, NodeId, SourceRange, Type};
 use flambeau_tensor::{Device, MemoryBudget, Storage, Tensor};
 use std::any::{Any, TypeId};
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Cancels a run from another thread, a signal handler or a timer. Clones share their state.
@@ -105,7 +105,7 @@ pub struct Host {
     budget: Option<MemoryBudget>,
     /// The limit of the budget in bytes; the budget itself is moved out during a run.
     memory: Option<usize>,
-    generator: OnceLock<Generator>,
+    generator: OnceCell<Generator>,
     tape: Option<Tape>,
     tensor_text: TensorText,
     max_depth: usize,
@@ -179,7 +179,7 @@ impl Host {
             fuel: u64::MAX,
             budget: None,
             memory: None,
-            generator: OnceLock::new(),
+            generator: OnceCell::new(),
             grad_enabled: true,
             tape: None,
             tensor_text: |out, tensor| {
@@ -638,7 +638,7 @@ impl Host {
 
     /// Replaces the default generator.
     pub fn set_rng(&mut self, generator: Generator) -> &mut Self {
-        self.generator = OnceLock::from(generator);
+        self.generator = OnceCell::from(generator);
         self
     }
 

@@ -730,7 +730,8 @@ impl Session {
 
     /// Returns a host with this session's limits that prints to standard output.
     pub fn host(&self) -> Host {
-        let (mut host, limits) = (Host::new(), &self.settings.run);
+        let limits = &self.settings.run;
+        let mut host = Host::new();
         host.set_fuel(limits.fuel).set_max_depth(limits.depth).set_time(limits.time);
         host.set_budget(limits.memory.map(MemoryBudget::new));
         host

@@ -11,6 +11,7 @@ use flambeau::ir::{Prim, Symbol};
 use flambeau::{Entry, Error, IValue, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use crate::errors::misuse;
 use crate::graph::PyGraph;
@@ -174,7 +175,7 @@ impl PyFunction {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Arguments> {
         let params = self.entry.params();
-        let mut values = Vec::with_capacity(args.len());
+        let mut values = SmallVec::with_capacity(args.len());
         for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
             values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
         }
@@ -306,7 +307,7 @@ impl PyFunction {
 }
 
 /// Arguments by position, and by name.
-type Arguments = (Vec<IValue>, Vec<(String, IValue)>);
+type Arguments = (SmallVec<[IValue; 4]>, Vec<(String, IValue)>);
 
 /// The number of nodes of a brief function.
 const MAX_BRIEF: usize = 64;

@@ -163,13 +163,14 @@ impl<'a, 'py> Call<'a, 'py> {
         text: impl FnOnce(&str) -> String,
     ) -> PyResult<IValue> {
         let number = || object.is_instance_of::<PyInt>() || object.is_instance_of::<PyFloat>();
-        let list = param.ty.optional_elem().unwrap_or(param.ty);
-        let converted = match (param.n, list.list_elem()) {
+        let elem = || param.ty.optional_elem().unwrap_or(param.ty).list_elem();
+        let repeated = param.n.filter(|n| *n <= MAX_REPEATED && number());
+        let converted = match repeated.and_then(|n| Some((n, elem()?))) {
             // One number for all elements of a list of fixed length.
-            (Some(n), Some(elem)) if n <= MAX_REPEATED && number() => self
+            Some((n, elem)) => self
                 .value(object, elem, 0)
                 .map(|value| IValue::List(List::from_values(elem, vec![value; n as usize]))),
-            _ => self.value(object, param.ty, 0),
+            None => self.value(object, param.ty, 0),
         };
         converted.map_err(|failure| match failure {
             Failure::Raised(error) => error,
