@@ -54,7 +54,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
 /// Gradient formulas stated by an operator, for itself and for others.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gradients {
     name: &'static str,
     entries: &'static str,
@@ -101,13 +101,7 @@ impl Gradients {
             let text = text.strip_prefix("view ").unwrap_or(text);
             let names = listed.unwrap_or(text).split_whitespace();
             let names = names.map(|name| (line, name.split('=').next().unwrap_or(name)));
-            // Consecutive lines of names form one group, up to the first gradient.
-            match all.last_mut().filter(|group| group.lines.is_empty() && !group.listed && listed.is_none()) {
-                Some(group) => group.names.extend(names),
-                None => {
-                    all.push(Group { names: names.collect(), lines: Vec::new(), listed: listed.is_some() })
-                }
-            }
+            all.push(Group { names: names.collect(), lines: Vec::new() });
         }
         all
     }
@@ -155,8 +149,6 @@ struct Group {
     names: Vec<(usize, &'static str)>,
     /// The lines of gradients.
     lines: Vec<(usize, &'static str)>,
-    /// Whether the names are a list of `constant`, `layout` or `real`, which has no gradient lines.
-    listed: bool,
 }
 
 /// Qualified names of all operators, with and without their overloads.
@@ -227,6 +219,22 @@ pub struct GradientTable {
     helpers: String,
 }
 
+/// An entry whose lines are being read.
+struct OpenEntry {
+    names: Vec<Symbol>,
+    /// The line of the names, from 0.
+    line: usize,
+    entry: GradientEntry,
+    /// Whether it has lines of gradients.
+    has_lines: bool,
+}
+
+impl Default for OpenEntry {
+    fn default() -> Self {
+        OpenEntry { names: Vec::new(), line: 0, entry: GradientEntry::Formulas(Vec::new()), has_lines: false }
+    }
+}
+
 impl GradientTable {
     /// Reads the entries of all operators of a registry.
     ///
@@ -243,27 +251,28 @@ impl GradientTable {
     fn read(&mut self, gradients: &Gradients) -> Result<(), GradientsError> {
         self.helpers.push_str(gradients.helpers);
         let fail = |line: usize, message: &str| gradients.error(line, message.to_owned());
-        let mut open: Vec<(Symbol, usize)> = Vec::new();
-        let mut entry = GradientEntry::Formulas(Vec::new());
+        let mut open = OpenEntry::default();
         for (at, line) in gradients.entries.lines().enumerate() {
             let text = line.trim();
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
             if line.starts_with(' ') {
-                if open.is_empty() {
+                if open.names.is_empty() {
                     return Err(fail(at, "a gradient without an operator"));
                 }
+                open.has_lines = true;
                 if let Some((arg, operator)) = parse_refusal(text) {
-                    open.iter()
-                        .for_each(|(name, _)| self.refused.entry(*name).or_default().push((arg, operator)));
+                    open.names
+                        .iter()
+                        .for_each(|name| self.refused.entry(*name).or_default().push((arg, operator)));
                     continue;
                 }
-                parse_gradient(&mut entry, text).map_err(|message| fail(at, message))?;
+                parse_gradient(&mut open.entry, text).map_err(|message| fail(at, message))?;
                 continue;
             }
+            self.close(std::mem::take(&mut open)).map_err(|(line, message)| fail(line, message))?;
             if let Some(names) = text.strip_prefix("real ") {
-                self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))?;
                 for name in names.split_whitespace() {
                     let (name, operator) = name.split_once('=').unwrap_or((name, base_name(name)));
                     if self.real.insert(Symbol::new(name), Symbol::new(operator)).is_some() {
@@ -272,7 +281,6 @@ impl GradientTable {
                 }
                 continue;
             }
-            self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))?;
             let of_lists = [("constant ", GradientEntry::Constant), ("layout ", GradientEntry::Layout)];
             let listed = of_lists.iter().find_map(|(word, entry)| Some((text.strip_prefix(word)?, entry)));
             let named = |names: &'static str| names.split_whitespace().map(Symbol::new);
@@ -286,22 +294,26 @@ impl GradientTable {
                 }
                 None => {
                     let viewed = text.strip_prefix("view ");
-                    if viewed.is_some() {
-                        entry = GradientEntry::View(Vec::new());
-                    }
-                    open.extend(named(viewed.unwrap_or(text)).map(|name| (name, at)));
+                    let entry = match viewed {
+                        Some(_) => GradientEntry::View(Vec::new()),
+                        None => GradientEntry::Formulas(Vec::new()),
+                    };
+                    let names = named(viewed.unwrap_or(text)).collect();
+                    open = OpenEntry { names, line: at, entry, has_lines: false };
                 }
             }
         }
-        self.close(&mut open, &mut entry).map_err(|line| fail(line, "stated twice"))
+        self.close(open).map_err(|(line, message)| fail(line, message))
     }
 
-    /// Closes the current entry. Returns the line of an operator that already has an entry as an error.
-    fn close(&mut self, open: &mut Vec<(Symbol, usize)>, entry: &mut GradientEntry) -> Result<(), usize> {
-        let entry = std::mem::replace(entry, GradientEntry::Formulas(Vec::new()));
-        for (name, line) in open.drain(..) {
-            if self.entries.insert(name, entry.clone()).is_some() {
-                return Err(line);
+    /// Adds an entry. Returns the line and the message of an error.
+    fn close(&mut self, open: OpenEntry) -> Result<(), (usize, &'static str)> {
+        if !open.names.is_empty() && !open.has_lines {
+            return Err((open.line, "an operator without gradients"));
+        }
+        for name in open.names {
+            if self.entries.insert(name, open.entry.clone()).is_some() {
+                return Err((open.line, "stated twice"));
             }
         }
         Ok(())
@@ -684,5 +696,8 @@ mod tests {
         assert_eq!(entry_of(&table, &registry, "aten::turn_"), Some(GradientEntry::Layout));
         let twice = Gradients::file("x.grads", "aten::add\n  self = grad\n");
         assert_eq!(table.read(&twice).map_err(|e| e.to_string()), Err("x.grads:1: stated twice".to_owned()));
+        let empty = Gradients::file("x.grads", "aten::turn_\naten::exp\n  self = grad\n");
+        let expected = Err("x.grads:1: an operator without gradients".to_owned());
+        assert_eq!(table.read(&empty).map_err(|e| e.to_string()), expected);
     }
 }
