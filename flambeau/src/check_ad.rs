@@ -1,5 +1,5 @@
 //! A check of derivatives, for tests: those of an entry's differentiated graph are compared with those of a recorded call
-//! and with finite differences, the second ones with differences of the first ones.
+//! and with finite differences, the second ones with differences of the first ones too.
 //!
 //! A derivative is tested along one direction of all inputs at once, in which every element differs. Differences need
 //! inputs in `float64`, and points at which the function is smooth.
@@ -52,6 +52,9 @@ pub struct AdReport {
     pub refused: Option<String>,
     /// The reason why gradients of gradients were recorded operator by operator, if the call itself was not.
     pub refused_second_order: Option<String>,
+    /// Whether derivatives were compared with finite differences, for which all inputs of [`AdCheck::wrt`] must be in `float64`. A
+    /// recorded call has the formulas of its graph, so without differences a wrong formula is not found.
+    pub has_differences: bool,
     /// The operators within a `prim::DifferentiableGraph`.
     pub differentiable: BTreeSet<String>,
     /// The operators within a `prim::FusionGroup` of the forward or backward graph.
@@ -99,9 +102,13 @@ impl Entry {
             agree(tape.as_ref(), graph.as_ref(), check.tolerance)
                 .map_err(|why| AdProblem::Wrong(format!("the gradient of input {}: {why}", check.wrt[i])))?;
         }
+        if let (Some(tape), Some(graph)) = (by_tape.curvature, by_graph.curvature) {
+            near("the second derivative", graph, tape, check.tolerance)?;
+        }
         let is_exact =
             |at: &usize| inputs.get(*at).and_then(IValue::as_tensor).is_some_and(|t| t.dtype() == DType::F64);
-        if check.wrt.iter().all(is_exact) {
+        let has_differences = check.wrt.iter().all(is_exact);
+        if has_differences {
             recorded.differences(inputs, check, &by_graph)?;
         }
         let groups = session.apply_text(self.graph(), self.unit(), GROUPS)?;
@@ -112,6 +119,7 @@ impl Entry {
                 .iter()
                 .find_map(|why| why.strip_prefix(SECOND_ORDER))
                 .map(str::to_owned),
+            has_differences,
             differentiable: within(&groups, Prim::DifferentiableGraph),
             fused: BTreeSet::new(),
         };

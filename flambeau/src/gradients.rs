@@ -526,10 +526,9 @@ fn inputs_of(source: &FormulaSource, schema: &FunctionSchema) -> Vec<FormulaInpu
 /// `S0002` with file and line; `F…` for the first formula that does not compile.
 pub(crate) fn check_extensions(session: &Session) -> Result<(), Error> {
     let (registry, standard) = (session.registry(), flambeau_ops::registry());
-    let known: BTreeSet<&str> = standard.column::<Gradients>().iter().map(|(_, g)| g.name()).collect();
-    let column = registry.column::<Gradients>();
-    let added: Vec<&Gradients> =
-        column.iter().map(|(_, g)| g).filter(|g| !known.contains(g.name())).collect();
+    let (known, column) = (standard.column::<Gradients>(), registry.column::<Gradients>());
+    let is_known = |g: &&Gradients| known.iter().any(|(_, other)| *g == other);
+    let added: Vec<&Gradients> = column.iter().map(|(_, g)| g).filter(|g| !is_known(g)).collect();
     if added.is_empty() {
         return Ok(());
     }
