@@ -108,6 +108,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             "ns_per_call_min": timing.min,
             "calls": timing.calls,
             "warmup": timing.warmup,
+            "recorded_operator_by_operator": entry.gradient_refusals(),
         });
         output::line(&json)?;
     } else {
@@ -116,6 +117,9 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
             "{median:.3} us per call (median), {min:.3} us (minimum), {} calls",
             timing.calls
         ))?;
+        for reason in entry.gradient_refusals() {
+            output::line(format_args!("recorded operator by operator: {reason}"))?;
+        }
     }
     Ok(())
 }

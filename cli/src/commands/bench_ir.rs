@@ -1,6 +1,7 @@
 //! `flambeau bench-ir`: times the steps of the compiler on a program: reading, printing, verifying, copying and
 //! differentiating the graph, every analysis, every registered pass.
 
+use crate::commands::print::tensor_inputs;
 use crate::output;
 use crate::program::{ProgramArgs, pipeline};
 use crate::setup::Setup;
@@ -62,8 +63,7 @@ fn steps(
     let (alias, _) = fastest(n, || (), |()| Ok(AliasDb::new(&graph)))?;
     let times = [("parse", read), ("print", print), ("verify", check), ("clone", copy), ("alias", alias)];
     let mut times = times.map(|(name, ns)| (name.to_owned(), ns)).to_vec();
-    let tensors = graph.inputs().enumerate().filter(|(_, v)| graph.ty(*v).is_tensor());
-    let tensors: Vec<usize> = tensors.map(|(index, _)| index).collect();
+    let tensors = tensor_inputs(&graph);
     // Some programs cannot be differentiated as a whole.
     if !tensors.is_empty() && session.differentiate(&graph, &tensors).is_ok() {
         let (ns, _) = fastest(n, || (), |()| Ok(session.differentiate(&graph, &tensors)?))?;

@@ -7,9 +7,9 @@ use crate::plans::{self, Specialized};
 use crate::program::ProgramArgs;
 use crate::setup::Setup;
 use anyhow::{Context, Result};
-use flambeau::Session;
 use flambeau::frontend::ssa::SsaStage;
 use flambeau::ir::text::PrintOptions;
+use flambeau::{Graph, Session};
 
 /// Arguments of `print`.
 #[derive(clap::Args)]
@@ -57,6 +57,8 @@ enum PrintForm {
     Optimized,
     /// The guards of the specialized graph, each with the rest of the program that runs if it fails.
     Bailouts,
+    /// The differentiated graph with respect to all tensor inputs: forward with what it keeps, and backward.
+    Gradient,
 }
 
 impl PrintForm {
@@ -107,6 +109,15 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         PrintForm::Code => output::text(entry.code()?)?,
         PrintForm::Bytecode => output::text(entry.bytecode()?)?,
         PrintForm::Dot => output::text(graph.to_dot())?,
+        PrintForm::Gradient => {
+            let inlined = entry.optimized("inline")?;
+            let tensors = tensor_inputs(&inlined);
+            anyhow::ensure!(!tensors.is_empty(), "no input is a tensor that could have a gradient");
+            let gradient = session.differentiate(&inlined, &tensors)?;
+            for part in [&gradient.forward, &gradient.backward] {
+                output::text(graph_text(part, options)?)?;
+            }
+        }
         PrintForm::Profiled | PrintForm::Optimized | PrintForm::Bailouts => {}
         PrintForm::Stats => {
             let stats = graph.statistics();
@@ -120,6 +131,12 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the indices of the inputs whose types are those of tensors.
+pub(crate) fn tensor_inputs(graph: &Graph) -> Vec<usize> {
+    let tensors = graph.inputs().enumerate().filter(|(_, v)| graph.ty(*v).is_tensor());
+    tensors.map(|(index, _)| index).collect()
 }
 
 /// Prints the graphs of a source after one stage of compilation.

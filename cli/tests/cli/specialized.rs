@@ -122,3 +122,18 @@ fn plans_are_saved_and_used() {
     let ran = run(&["run", &f, "--inputs", &inputs(2), "--plans", &broken]);
     assert!(ran.err.contains("S0010"), "{}", ran.err);
 }
+
+#[test]
+fn print_shows_the_differentiated_graph() {
+    let f = file(
+        "gradient",
+        "f.py",
+        "def g(x: Tensor):\n    return x.tanh()\n\ndef f(x: Tensor, n: int):\n    return g(x) * n\n",
+    );
+    let text = accepted(&["print", &f, "-e", "f", "--as", "gradient"]);
+    assert_eq!(text.matches("graph(").count(), 2, "{text}");
+    assert!(text.contains("aten::tanh(%x") && text.contains("aten::neg("), "{text}");
+    let integers = file("gradient", "g.py", "def f(n: int):\n    return n + 1\n");
+    let refused = run(&["print", &integers, "--as", "gradient"]);
+    assert_eq!(refused.code, Some(1), "{}", refused.err);
+}
