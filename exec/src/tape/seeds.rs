@@ -25,10 +25,8 @@ pub(super) fn seeded(index: usize, output: &Tensor, grad: &Tensor) -> Result<(Ed
             "element {index} of tensors does not require grad and does not have a grad_fn"
         ))
     })?;
-    let grad = match grad.numel() == 1 && output.numel() == 1 {
-        true => grad.reshape(output.sizes())?,
-        false => grad.clone(),
-    };
+    let is_reshaped = grad.sizes() != output.sizes() && grad.numel() == 1 && output.numel() == 1;
+    let grad = if is_reshaped { grad.reshape(output.sizes())? } else { grad.clone() };
     if grad.sizes() != output.sizes() {
         return Err(KernelError::input(format!(
             "invalid gradient at index {index} - got {:?} but expected shape compatible with {:?}",
