@@ -104,21 +104,30 @@ def margin_losses(self: Tensor, target: Tensor, p: float, margin: float, weight:
     losses = losses.scatter(1, at, 0.0).sum([1]) / x.size(1)
     return losses if self.dim() == 2 else losses.reshape([])
 
-def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
+def given_labels(labels: Tensor) -> Tensor:
     # The labels of a row end before the first negative one.
+    return (labels >= 0).to(torch.int64).cumprod(1)
+
+def label_mask(labels: Tensor, given: Tensor) -> Tensor:
+    return torch.zeros(labels.size(), dtype=torch.int64).scatter_add(1, labels * given, given) > 0
+
+def multilabel_losses(self: Tensor, target: Tensor) -> Tensor:
     x = self.reshape([1, -1]) if self.dim() < 2 else self
     labels = target.reshape(x.size())
-    given = (labels >= 0).to(torch.int64).cumprod(1)
+    given = given_labels(labels)
     at = labels * given
-    is_label = torch.zeros(x.size(), dtype=torch.int64).scatter_add(1, at, given) > 0
-    short = (1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)).relu()
+    is_label = label_mask(labels, given)
+    short = 1 - x.gather(1, at).unsqueeze(2) + x.unsqueeze(1)
+    # NaN is no violation.
+    short = short.masked_fill((short > 0).logical_not(), 0.0)
     short = short.masked_fill((given == 0).unsqueeze(2), 0.0).masked_fill(is_label.unsqueeze(1), 0.0)
     losses = short.sum([1, 2]) / x.size(1)
     return losses if self.dim() == 2 else losses.reshape([])
 
 def multilabel_parts(self: Tensor, target: Tensor, reduction: int) -> Tuple[Tensor, Tensor]:
-    # The mask of labels is constant.
-    return reduced_loss(multilabel_losses(self, target), reduction), torch.zeros_like(self)
+    labels = target.reshape([1, -1]) if target.dim() < 2 else target
+    mask = label_mask(labels, given_labels(labels)).to(self.dtype).reshape(target.size())
+    return reduced_loss(multilabel_losses(self, target), reduction), mask
 
 def triplet_losses(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float, p: float, eps: float, swap: bool) -> Tensor:
     near = torch.pairwise_distance(anchor, positive, p, eps)

@@ -68,7 +68,11 @@ def frequency(at: Tensor, weight: Tensor) -> Tensor:
     return at.bincount(None, weight.size(0)).index_select(0, at).to(weight.dtype)
 
 def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor], by_frequency: bool, mode: int, scales: Optional[Tensor], include_last: bool, padding_idx: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    # Modes: 0 sum, 1 mean, 2 max. The other results are integers.
+    # Modes: 0 sum, 1 mean, 2 max. The other results are integers, which the operator itself computes.
+    constant: Optional[Tensor] = None
+    if scales is not None:
+        constant = scales.detach()
+    _, bags, sizes_of_bags, places = torch._embedding_bag(weight.detach(), indices, torch.zeros([0], dtype=indices.dtype) if offsets is None else offsets, False, mode, False, constant, include_last, padding_idx if padding_idx >= 0 else -1)
     at = indices.reshape([-1])
     if offsets is None or indices.dim() == 2:
         count = indices.size(0)
@@ -100,7 +104,7 @@ def embedding_bag_body(weight: Tensor, indices: Tensor, offsets: Optional[Tensor
     if mode == 1:
         ones = torch.ones([at.size(0), 1], dtype=weight.dtype).masked_fill(padding, 0.0)
         out = out / torch.zeros([count, 1], dtype=weight.dtype).index_add(0, bag, ones).clamp_min(1.0)
-    return out, bag, bag, bag
+    return out, bags, sizes_of_bags, places
 
 def attention_scores(query: Tensor, key: Tensor, attn_mask: Optional[Tensor], is_causal: bool, scale: Optional[float]) -> Tensor:
     factor = 1.0 / math.sqrt(float(query.size(-1)))

@@ -268,6 +268,11 @@ def areas(y: Tensor, dim: int) -> Tensor:
     n = max(y.size(dim) - 1, 0)
     return y.narrow(dim, min(1, y.size(dim)), n) + y.narrow(dim, 0, n)
 
+def even_trapezoids(y: Tensor, dx: number, dim: int) -> Tensor:
+    if y.size(dim) == 0:
+        return y.sum([dim])
+    return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
+
 # Sizes of a tensor that has elements along one dimension only. Graphs of formulas write no lists.
 def sizes_along(dim: int, size: int, rank: int) -> List[int]:
     before = dim if dim >= 0 else dim + rank

@@ -91,7 +91,7 @@ const UNTESTABLE: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the value with `f` applied to every floating-point tensor in it.
-fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
+pub(super) fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
     match value {
         IValue::Tensor(t) if t.dtype().is_floating() => IValue::Tensor(f(t)),
         IValue::List(list) => {
@@ -129,7 +129,7 @@ fn dot(a: &Tensor, b: &Tensor) -> f64 {
 }
 
 /// Runs the kernel; returns `None` if the kernel is missing or rejects the arguments.
-fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
+pub(super) fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
     let kernel = registry.facet::<Kernel>(op)?;
     let mut args = args.iter().map(IValue::deep_copied).collect::<Result<Vec<_>, _>>().ok()?;
     let call = || kernel.call_on(registry.schema(op), &mut args, &mut Host::quiet());
@@ -137,7 +137,7 @@ fn run(registry: &Registry, op: OpId, args: &[IValue]) -> Option<Vec<IValue>> {
 }
 
 /// Creates a graph of one node with such arguments. Vararg arguments have their own types.
-fn call_of(registry: &Arc<Registry>, op: OpId, args: &[IValue]) -> Graph {
+pub(super) fn call_of(registry: &Arc<Registry>, op: OpId, args: &[IValue]) -> Graph {
     let schema = registry.schema(op);
     let mut graph = Graph::new(Arc::clone(registry));
     let mut editor = graph.edit();

@@ -3,6 +3,7 @@
 //! because it measures time.
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
+mod bodies;
 mod decomposed;
 mod derivatives;
 mod gradients;
