@@ -5,7 +5,7 @@
 //! inputs in `float64`, and points at which the function is smooth.
 
 use crate::error::Error;
-use crate::gradient_graphs::SECOND_ORDER;
+use crate::gradients::graphs::SECOND_ORDER;
 use crate::program::Entry;
 use crate::session::Execution;
 use flambeau_exec::tape::BackwardOptions;

@@ -7,7 +7,7 @@
 
 use crate::background;
 use crate::error::Error;
-use crate::gradient_graphs::GraphPlans;
+use crate::gradients::graphs::GraphPlans;
 use crate::recording::requests_gradients;
 use crate::session::{Execution, Session};
 use flambeau_exec::vm::{Arguments, CompiledProgram, Vm};

@@ -58,7 +58,8 @@ impl Recorded {
     /// Returns the single number that the entry computed, and its gradient.
     fn number(&self) -> Result<(Tensor, Tensor), Error> {
         let number = self.result.as_tensor().cloned();
-        let number = number.ok_or_else(|| Error::misuse("the result is not a tensor of one number"))?;
+        let number =
+            number.ok_or_else(|| Error::misuse("grad can be implicitly created only for scalar outputs"))?;
         let one = tape::implicit_gradient(&number).map_err(|error| Error::misuse(error.to_string()))?;
         Ok((number, one))
     }

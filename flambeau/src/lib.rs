@@ -52,11 +52,6 @@ mod failures;
 #[cfg(feature = "archive")]
 mod freeze;
 mod functional;
-mod gradient_graphs;
-mod gradient_helpers;
-mod gradient_memory;
-mod gradient_preparation;
-mod gradient_versions;
 mod gradients;
 pub mod json;
 mod limits;

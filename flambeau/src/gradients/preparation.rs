@@ -1,11 +1,11 @@
 //! Preparation of functions for differentiation: inlines calls and context managers, folds grad-mode and `requires_grad`
 //! queries, functionalizes writes, expands composite operators, and replaces branches that cannot be differentiated by errors.
 
+use super::library::Library;
+use super::memory::{Outside, attribute, path_of};
+use super::versions::{ModifiedOperand, Source, modified_operands};
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::gradient_memory::{Outside, attribute, path_of};
-use crate::gradient_versions::{ModifiedOperand, Source, modified_operands};
-use crate::gradients::Library;
 use crate::session::Session;
 use flambeau_analysis::shape::Fact;
 use flambeau_analysis::{AliasDb, Shapes};

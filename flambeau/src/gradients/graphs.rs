@@ -7,15 +7,13 @@
 //! differentiated, and all calls of an entry whose graph cannot be (effects, operators without formulas) run on the tape,
 //! operator by operator. Results that are views of arguments get their history from the layouts, as on the tape.
 
-use crate::engine::Engine;
-use crate::error::Error;
-use crate::gradient_memory::{
-    Memory, Outside, Role, of_tensor, reached_once, unpacked, unpacked_entries, write_all,
-};
-use crate::gradient_preparation::{
+use super::memory::{Memory, Outside, Role, of_tensor, reached_once, unpacked, unpacked_entries, write_all};
+use super::preparation::{
     LEFT_GRAPH, MAX_BRANCHES, Prepared, Required, SPECIALIZE, expanded, leave_branch, prints, resolved,
     specialize, unknown_attribute,
 };
+use crate::engine::Engine;
+use crate::error::Error;
 use flambeau_exec::bytecode::Code;
 use flambeau_exec::tape::{self, ArgSources, GraphDerivative, RecordedCall};
 use flambeau_exec::{ExecError, Host, KernelError};
@@ -249,19 +247,26 @@ impl GraphPlans {
         args: &[IValue],
         key: Key,
     ) -> Result<Option<Arc<GradientPlan>>, Error> {
-        let mut plans = lock(&self.plans);
-        if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
-            return Ok(plan.clone().ok());
-        }
-        if plans.len() >= MAX_PLANS {
-            lock(&self.without_plan).insert(TOO_MANY_KINDS);
-            return Ok(None);
+        {
+            let plans = lock(&self.plans);
+            if let Some((_, plan)) = plans.iter().find(|(known, _)| *known == key) {
+                return Ok(plan.clone().ok());
+            }
+            if plans.len() >= MAX_PLANS {
+                lock(&self.without_plan).insert(TOO_MANY_KINDS);
+                return Ok(None);
+            }
         }
         let is_checked = self.may_assume_numbers || engine.session().differentiated_after() == 0;
         if !is_checked && !lock(&self.recorded).contains(&key.spec) {
             return Ok(None);
         }
+        // Without the lock, so that calls of other threads run meanwhile.
         let plan = GradientPlan::new(engine, prepared, args, &key, Vec::new())?.map(Arc::new);
+        let mut plans = lock(&self.plans);
+        if let Some((_, of_other_thread)) = plans.iter().find(|(known, _)| *known == key) {
+            return Ok(of_other_thread.clone().ok());
+        }
         plans.push((key, plan.clone()));
         Ok(plan.ok())
     }

@@ -1,32 +1,24 @@
-//! Gradients: formulas of operators, compiled at their first use.
+//! The formulas of operators, compiled at their first use.
 //!
 //! An operator states its derivative as expressions (`flambeau_rewrite::autodiff`). This file compiles each expression
 //! as a TorchScript function, which the tape of `flambeau_exec` calls.
 
 use crate::error::Error;
-use crate::gradient_preparation::{SPECIALIZE, expanded};
 use crate::program::{Entry, Program};
 use crate::session::{Execution, Session};
-use flambeau_exec::tape::{
-    self, BackwardOptions, Derivative, Derivatives, Formula, FormulaInput, HookHandle, Keeping, Refusals,
-    Tape, ViewRecord,
-};
+use flambeau_exec::tape::{Derivative, Derivatives, Formula, FormulaInput, Keeping, Refusals, ViewRecord};
 use flambeau_exec::{ExecError, Host, Kernel, KernelError};
 use flambeau_frontend::{CompileSession, NativeResolver, SourceFile};
-use flambeau_ir::types::TensorType;
 use flambeau_ir::{
-    At, CompilationUnit, Effects, Fault, FunctionSchema, Graph, IValue, NodeId, OpId, Registry, Source,
-    Symbol, Type, ValueId,
+    CompilationUnit, Effects, Fault, FunctionSchema, Graph, IValue, OpId, Registry, Source, Symbol,
 };
 use flambeau_rewrite::autodiff::{
-    self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Gradients, Helper,
-    InputFact, Named, NotDifferentiable, OpDerivative, concrete_value,
+    self, ArgGradient, BodyDependence, FormulaGraph, FormulaSource, GradientTable, Helper, InputFact, Named,
+    NotDifferentiable, OpDerivative, concrete_value,
 };
-use flambeau_tensor::Tensor;
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An operator's derivative, and its formulas as text.
@@ -74,7 +66,7 @@ type Key = (OpId, usize, bool);
 
 /// The derivatives of a session's operators.
 pub(crate) struct Library {
-    session: Session,
+    pub(super) session: Session,
     table: GradientTable,
     /// The functions that formulas call. They are parsed when the first formula is compiled: a call that is recorded, but not
     /// differentiated, needs none.
@@ -84,26 +76,15 @@ pub(crate) struct Library {
     /// Derivatives as graphs, and the helpers of differentiation.
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
     helper_graphs: Mutex<BTreeMap<Helper, Arc<Graph>>>,
-    body_dependence: Mutex<BTreeMap<OpId, Arc<BodyDependence>>>,
+    pub(super) body_dependence: Mutex<BTreeMap<OpId, Arc<BodyDependence>>>,
     /// The same for arguments on which loops and branches of the body depend, by a text of them.
-    dependence_of_args: Mutex<HashMap<(OpId, String), Arc<BodyDependence>, FxBuildHasher>>,
+    pub(super) dependence_of_args: Mutex<HashMap<(OpId, String), Arc<BodyDependence>, FxBuildHasher>>,
     simplified: Mutex<Simplified>,
 }
 
 /// Formulas for inputs of which something is known, by the address of the general graph. The key's graph is retained, so that no
 /// other graph gets its address.
 type Simplified = HashMap<(usize, Vec<InputFact>), (Arc<Graph>, Arc<Graph>), FxBuildHasher>;
-
-/// What is assumed of an argument of a body.
-#[derive(Debug)]
-enum Assumed {
-    Nothing,
-    Type(Type),
-    Value(IValue),
-}
-
-/// Limit of the kinds of arguments for which the dependence of a body is known; all are released when it is reached.
-const MAX_DEPENDENCE_OF_ARGS: usize = 256;
 
 /// Limit of retained simplified formulas; all are released when it is reached.
 const MAX_SIMPLIFIED: usize = 4096;
@@ -134,7 +115,7 @@ impl Library {
         })
     }
 
-    fn registry(&self) -> &Arc<Registry> {
+    pub(super) fn registry(&self) -> &Arc<Registry> {
         self.session.registry()
     }
 
@@ -248,111 +229,6 @@ impl Library {
         Ok(derivative)
     }
 
-    /// Returns how the results of a composite operator depend on its arguments.
-    pub(crate) fn dependence_of_body(&self, op: OpId) -> Arc<BodyDependence> {
-        let known = || self.body_dependence.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(dependence) = known().get(&op) {
-            return Arc::clone(dependence);
-        }
-        let dependence = Arc::new(self.find_dependence(op, |_, _| {}).unwrap_or_default());
-        known().insert(op, Arc::clone(&dependence));
-        dependence
-    }
-
-    /// Returns how the results of a call of a composite operator depend on its arguments. Where loops of the body depend on numbers
-    /// and sizes, these are assumed.
-    fn dependence_of_args(&self, op: OpId, args: &[IValue]) -> Arc<BodyDependence> {
-        let general = self.dependence_of_body(op);
-        if general.is_known() {
-            return general;
-        }
-        let schema = self.registry().schema(op);
-        let described = |(arg, value): (usize, &IValue)| match value {
-            IValue::Tensor(t) => Assumed::Type(Type::tensor(TensorType {
-                strides: None,
-                requires_grad: None,
-                ..TensorType::of(t)
-            })),
-            value => {
-                let value = concrete_value(value.clone(), schema.args[arg].ty, false);
-                let holds_tensors = value.visit(|part| match part {
-                    IValue::Tensor(_) | IValue::Object(_) => ControlFlow::Break(()),
-                    _ => ControlFlow::Continue(()),
-                });
-                if holds_tensors.is_break() { Assumed::Nothing } else { Assumed::Value(value) }
-            }
-        };
-        let assumed: Vec<Assumed> = args.iter().enumerate().map(described).collect();
-        let key = (op, format!("{assumed:?}"));
-        let known = || self.dependence_of_args.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(&key) {
-            return Arc::clone(found);
-        }
-        let found = self.find_dependence(op, |body, params| {
-            let inputs: Vec<ValueId> = body.inputs().collect();
-            let root = body.root();
-            for (input, param) in inputs.into_iter().zip(params) {
-                let Some(assumed) = param.arg().and_then(|arg| assumed.get(arg)) else { continue };
-                let mut editor = body.edit();
-                match assumed {
-                    Assumed::Nothing => {}
-                    Assumed::Type(ty) => editor.set_type(input, *ty),
-                    Assumed::Value(value) => {
-                        editor.at(At::start(root));
-                        let value = editor.constant(value.clone());
-                        editor.replace_all_uses(input, value);
-                    }
-                }
-            }
-        });
-        let found = Arc::new(found.unwrap_or_default());
-        let mut known = known();
-        if known.len() >= MAX_DEPENDENCE_OF_ARGS {
-            known.clear();
-        }
-        known.insert(key, Arc::clone(&found));
-        found
-    }
-
-    /// Returns how the results of a node depend on its operands, given the types of these and the constants among them.
-    pub(crate) fn dependence_of_call(&self, graph: &Graph, node: NodeId) -> Option<BodyDependence> {
-        let operands: Vec<ValueId> = graph.operands(node).collect();
-        self.find_dependence(graph.op(node).row()?, |body, params| {
-            let inputs: Vec<ValueId> = body.inputs().collect();
-            let root = body.root();
-            for (input, param) in inputs.into_iter().zip(params) {
-                let Some(arg) = param.arg() else { continue };
-                let Some(&operand) = operands.get(arg) else { continue };
-                let mut editor = body.edit();
-                match graph.constant(operand) {
-                    Some(constant) => {
-                        editor.at(At::start(root));
-                        let value = editor.constant(constant.clone());
-                        editor.replace_all_uses(input, value);
-                    }
-                    None => editor.set_type(input, graph.ty(operand)),
-                }
-            }
-        })
-    }
-
-    /// Returns how the results of a composite operator depend on its arguments, for a body whose inputs `assume` restricts;
-    /// `None` for other operators.
-    fn find_dependence(&self, op: OpId, assume: impl FnOnce(&mut Graph, &[Named])) -> Option<BodyDependence> {
-        let OpDerivative::Body(body) = self.op_derivative(op).ok()? else { return None };
-        let mut graph = (**body.graph.as_ref()?).clone();
-        let results = self.registry().schema(op).returns.len();
-        assume(&mut graph, &body.params);
-        let known = || {
-            let graph = self.session.apply_text(&graph, &CompilationUnit::new(), SPECIALIZE).ok()?;
-            let (mut graph, _) =
-                expanded(&self.session, self, graph, &|_| Vec::new(), &|_, _| false).ok()?.ok()?;
-            autodiff::unpack_results(&mut graph);
-            autodiff::Dependence::of(&graph, self).ok()
-        };
-        Some(BodyDependence::new(&body, results, known().as_ref()))
-    }
-
     /// Returns the adjoint of a view operator.
     pub(crate) fn view_adjoint(&self, op: OpId) -> Result<Option<FormulaGraph>, NotDifferentiable> {
         if !matches!(self.table.of(self.registry(), op), Some(autodiff::GradientEntry::View(_))) {
@@ -425,7 +301,7 @@ impl Library {
     ///
     /// # Errors
     /// The errors of all formulas that do not compile.
-    fn check(&self, ops: impl IntoIterator<Item = OpId>) -> Result<(), Vec<Error>> {
+    pub(super) fn check(&self, ops: impl IntoIterator<Item = OpId>) -> Result<(), Vec<Error>> {
         let mut problems = Vec::new();
         for op in ops {
             let runs = self.registry().facet::<Kernel>(op).is_some();
@@ -517,142 +393,4 @@ fn inputs_of(source: &FormulaSource, schema: &FunctionSchema) -> Vec<FormulaInpu
         Named::Result(i) => FormulaInput::Result(*i),
     });
     inputs.collect()
-}
-
-/// Checks the gradients that extensions state: their syntax, the names of operators and arguments, and that their
-/// formulas compile. Tests check those of the standard operators.
-///
-/// # Errors
-/// `S0002` with file and line; `F…` for the first formula that does not compile.
-pub(crate) fn check_extensions(session: &Session) -> Result<(), Error> {
-    let (registry, standard) = (session.registry(), flambeau_ops::registry());
-    let (known, column) = (standard.column::<Gradients>(), registry.column::<Gradients>());
-    let is_known = |g: &&Gradients| known.iter().any(|(_, other)| *g == other);
-    let added: Vec<&Gradients> = column.iter().map(|(_, g)| g).filter(|g| !is_known(g)).collect();
-    if added.is_empty() {
-        return Ok(());
-    }
-    let library = session.gradient_library()?;
-    let (mut ops, mut errors) = (BTreeSet::new(), Vec::new());
-    for gradients in added {
-        match gradients.operators(registry) {
-            Ok(found) => ops.extend(found),
-            Err(wrong) => errors.extend(wrong.iter().map(ToString::to_string)),
-        }
-    }
-    if !errors.is_empty() {
-        return Err(Error::new(Fault::Misuse, "S0002", errors.join("\n")));
-    }
-    library.check(ops).map_err(|mut errors| errors.swap_remove(0))
-}
-
-impl Session {
-    /// Returns a tape. Set on a [`Host`], it records a run, so that [`Session::gradients`] can compute gradients
-    /// afterwards.
-    ///
-    /// # Errors
-    /// `S0002` if stated derivatives are invalid.
-    pub fn tape(&self) -> Result<Tape, Error> {
-        Ok(Tape::new(self.gradient_library()?))
-    }
-
-    /// Returns the gradients of `inputs`, given those of `outputs`, which were computed by recorded calls. The gradient
-    /// is `None` for an input on which no output depends. The history is retained.
-    ///
-    /// # Errors
-    /// `X0002` if an operator between them has no derivative, an output does not require a gradient, or a tensor that a
-    /// formula needs was written after it was recorded.
-    pub fn gradients(
-        &self,
-        outputs: &[(Tensor, Tensor)],
-        inputs: &[Tensor],
-        host: &mut Host,
-    ) -> Result<Vec<Option<Tensor>>, Error> {
-        self.gradients_with(
-            outputs,
-            inputs,
-            BackwardOptions { retain_graph: true, create_graph: false },
-            host,
-        )
-    }
-
-    /// As [`Session::gradients`], with options for the history: with `create_graph` the gradients have
-    /// a history themselves and can be differentiated again, without `retain_graph` the history is released.
-    ///
-    /// # Errors
-    /// As [`Session::gradients`].
-    pub fn gradients_with(
-        &self,
-        outputs: &[(Tensor, Tensor)],
-        inputs: &[Tensor],
-        mode: BackwardOptions,
-        host: &mut Host,
-    ) -> Result<Vec<Option<Tensor>>, Error> {
-        Ok(tape::gradients(&self.tape()?, outputs, inputs, mode, host)?)
-    }
-
-    /// Accumulates gradients in the leaves on which `outputs` depend: see [`Session::accumulated_gradient`].
-    ///
-    /// # Errors
-    /// As [`Session::gradients`].
-    pub fn backward(
-        &self,
-        outputs: &[(Tensor, Tensor)],
-        mode: BackwardOptions,
-        host: &mut Host,
-    ) -> Result<(), Error> {
-        Ok(tape::backward(&self.tape()?, outputs, mode, host)?)
-    }
-
-    /// Registers a function that backward walks call with the complete gradient of a tensor, as PyTorch's
-    /// `Tensor.register_hook`. It may return another gradient of the same sizes and dtype for the rest of the walk. Calls on
-    /// its host are recorded if the walk is.
-    ///
-    /// # Errors
-    /// If the tensor does not require a gradient.
-    pub fn register_hook(
-        tensor: &Tensor,
-        hook: impl Fn(&Tensor, &mut Host) -> Result<Option<Tensor>, KernelError> + Send + Sync + 'static,
-    ) -> Result<HookHandle, Error> {
-        tape::register_hook(tensor, Arc::new(hook)).map_err(|error| ExecError::of(&error).into())
-    }
-
-    /// Lets the gradients of a tensor that is not a leaf accumulate, as PyTorch's `Tensor.retain_grad`: see
-    /// [`Session::accumulated_gradient`].
-    ///
-    /// # Errors
-    /// If the tensor does not require a gradient.
-    pub fn retain_gradient(tensor: &Tensor) -> Result<(), Error> {
-        tape::retain_grad(tensor).map_err(|error| ExecError::of(&error).into())
-    }
-
-    /// Returns the gradient that backward walks accumulated in a leaf, or in a tensor whose gradient is retained, as PyTorch's
-    /// `.grad`.
-    pub fn accumulated_gradient(leaf: &Tensor) -> Option<Tensor> {
-        tape::accumulated_grad(leaf)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_formula_compiles() {
-        let session = Session::standard().expect("the standard session");
-        let library = session.gradient_library().expect("the derivatives read");
-        let problems = library.check(session.registry().ids()).err().unwrap_or_default();
-        let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        assert!(problems.is_empty(), "{}", texts.join("\n"));
-    }
-
-    #[test]
-    fn gradients_name_operators_and_arguments_that_are_there() {
-        let registry = flambeau_ops::registry();
-        for (_, gradients) in registry.column::<Gradients>().iter() {
-            let problems = gradients.operators(&registry).err().unwrap_or_default();
-            let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            assert!(problems.is_empty(), "{}", texts.join("\n"));
-        }
-    }
 }

@@ -1,6 +1,6 @@
 //! The graphs that differentiation needs beside formulas, as TorchScript functions.
 
-use crate::gradients::Library;
+use super::library::Library;
 use flambeau_exec::tape::Refusals;
 use flambeau_ir::{Graph, NodeId, OpId};
 use flambeau_rewrite::autodiff::{

@@ -5,9 +5,9 @@
 //! would lose the error, so a call in which it may occur is left to the tape. Whether the derivative is computed depends on
 //! which arguments and attributes require gradients.
 
-use crate::gradient_memory::path_of;
-use crate::gradient_preparation::may_hold_tensor;
-use crate::gradients::Library;
+use super::library::Library;
+use super::memory::path_of;
+use super::preparation::may_hold_tensor;
 use flambeau_analysis::AliasDb;
 use flambeau_analysis::alias::MemorySet;
 use flambeau_exec::tape::{Derivative, Derivatives, FormulaInput, Keeping, RecordingQuery};
