@@ -86,7 +86,7 @@ class _Gradients:
     """The gradients of one operator as text: entries, and the functions that they call."""
 
     def __init__(self, name: str, overload: str, args: list[tuple[str, str, bool]], results: int) -> None:
-        from ._frontend import Texts
+        from ._texts import Texts
 
         self.name, self.overload, self.results = name, overload, results
         self.names = [arg for arg, _, _ in args]

@@ -14,7 +14,7 @@ from . import _native
 from .errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from ._frontend import Texts
+    from ._texts import Texts
     from ._torch_modules import TorchModule
 
 _DEFINITION = re.compile(r"(?m)^(class|def) (\w+)")

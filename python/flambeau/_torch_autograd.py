@@ -15,6 +15,7 @@ import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
 from . import _native
+from ._nested import mapped
 
 
 def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
@@ -114,16 +115,6 @@ def _give_gradient(native: _native.Tensor, tensor: torch.Tensor) -> None:
         tensor.grad = _native.to_torch(grad)
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return value._make(_mapped(part, change) for part in value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(part, change) for part in value)
-    if isinstance(value, dict):
-        return {key: _mapped(part, change) for key, part in value.items()}
-    return change(value)
-
-
 def call(
     function: _native.Function,
     args: tuple[Any, ...],
@@ -147,7 +138,7 @@ def call(
             leaves.append(made[id(value)])
         return made[id(value)]
 
-    args, kwargs = _mapped(args, converted), _mapped(kwargs, converted)
+    args, kwargs = mapped(args, converted), mapped(kwargs, converted)
     outputs: list[_native.Tensor] = []
     returned: list[Any] = []
 
@@ -160,7 +151,7 @@ def call(
                 outputs.append(value)
             return value
 
-        _mapped(returned[0], collect)
+        mapped(returned[0], collect)
         return leaves, outputs
 
     for native, tensor in parameters:
@@ -180,4 +171,4 @@ def call(
                 return given
         return _native.to_torch(value)
 
-    return _mapped(returned[0], back)
+    return mapped(returned[0], back)

@@ -21,8 +21,10 @@ from typing import Any
 import torch
 
 from . import _native, _ops
-from ._torch_autograd import _mapped, call, follow, memory_of, shared
+from ._nested import mapped
+from ._torch_autograd import call, follow, memory_of, shared
 from ._markers import is_attribute
+from ._module_kinds import containers
 from ._types import ModuleHandle
 from .jit import ScriptFunction, ScriptModule
 
@@ -133,15 +135,15 @@ def called_part(origin: Any) -> TorchModule | None:
 
 def _as_modules(value: Any, owner: TorchModule) -> Any:
     """Returns the result of a method with modules in the place of their objects."""
-    if isinstance(value, _native.ScriptObject) and value.is_module:
+
+    def changed(part: Any) -> Any:
+        if not (isinstance(part, _native.ScriptObject) and part.is_module):
+            return part
         parts = (part for part in owner.modules() if isinstance(part, TorchModule))
-        known = next((part for part in parts if part._native.identity == value.identity), None)
-        return wrap(value) if known is None else known
-    if type(value) in (list, tuple):
-        return type(value)(_as_modules(part, owner) for part in value)
-    if type(value) is dict:
-        return {key: _as_modules(part, owner) for key, part in value.items()}
-    return value
+        known = next((known for known in parts if known._native.identity == part.identity), None)
+        return wrap(part) if known is None else known
+
+    return mapped(value, changed)
 
 
 class Method(ScriptFunction):
@@ -198,7 +200,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _complete(self) -> None:
         """Compiles the module after its constructor."""
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
 
         modules = Modules(Texts())
@@ -290,7 +292,7 @@ class TorchModule(_Module, ScriptModule):
             held[native.identity] = part
             return native
 
-        made = _mapped(value, taken) if isinstance(value, torch.Tensor) or type(value) in (list, tuple, dict) else value
+        made = mapped(value, taken) if isinstance(value, torch.Tensor) or type(value) in (list, tuple, dict) else value
         self._native.set(name, made)
         for path, native in _elements(made):
             if native.identity in held:
@@ -426,7 +428,7 @@ class TorchModule(_Module, ScriptModule):
     def _exchange_module(self, name: str, value: Any) -> None:
         """Puts a compiled module in the place of another one: of any class that has the methods of the attribute's interface,
         otherwise of the same class. The program is compiled again, with the class of the new module."""
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
         from .errors import MisuseError
 
@@ -480,7 +482,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _container(self, what: str = "is not a container of modules") -> Any:
         origin = self.__dict__.get("_origin")
-        names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
+        names = containers(type(origin))
         if not names:
             raise TypeError(f"{self.original_name!r} object {what}")
         return names

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
+from ._nested import mapped
 from .errors import CompileError, MisuseError, UnsupportedError
 
 
@@ -249,7 +250,7 @@ class Trace:
             seen.add(id(tensor))
             return tensor
 
-        example = _mapped(example, distinct)
+        example = _tensors_mapped(example, distinct)
         with self.pause():
             value = self.recorder.input(name, _detached(example))
         self.bind_result(value, example)
@@ -298,21 +299,13 @@ def _common_type(types: Iterable[str], container: str, what: str) -> str:
     return found[0]
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def _tensors_mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Returns a value with every tensor changed."""
-    if is_tensor(value):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _mapped(part, change) for key, part in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(_mapped(part, change) for part in value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(part, change) for part in value)
-    return value
+    return mapped(value, lambda part: change(part) if is_tensor(part) else part)
 
 
 def _detached(value: Any) -> Any:
-    return _mapped(value, lambda tensor: tensor.detach() if tensor.requires_grad else tensor)
+    return _tensors_mapped(value, lambda tensor: tensor.detach() if tensor.requires_grad else tensor)
 
 
 def _check_output(value: Any, strict: bool) -> None:
@@ -511,7 +504,7 @@ def check(
     for example in inputs:
 
         def fresh(example: Sequence[Any] = example) -> list[Any]:
-            return [_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
+            return [_tensors_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TracerWarning)
@@ -610,7 +603,7 @@ class TracedModules:
     """The class and the object of a traced module, and the traces of its methods."""
 
     def __init__(self, module: Any) -> None:
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
 
         for part in module.modules():

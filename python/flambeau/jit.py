@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import os
 import sys
 import types
 
@@ -16,15 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from ._frontend import Fallback, Texts
+    from ._texts import Fallback, Texts
 
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
     "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
-
-_MISSING = object()
 
 
 class GradientRequired(Exception):
@@ -124,12 +121,13 @@ class CompilationUnit:
 
     def define(self, text: str, name: str = "<string>", _frames_up: int = 0) -> None:
         """Adds the functions and classes of a text. Names that the text does not define are those of the caller."""
-        from ._frontend import Texts
+        from ._names import scope_of_names
+        from ._texts import Texts
 
         frame = sys._getframe(1 + _frames_up)
         names = {**frame.f_globals, **frame.f_locals}
-        parts = [*self._parts, (text, name, lambda name: names.get(name, getattr(builtins, name, _MISSING)))]
-        texts = Texts(missing=_MISSING)
+        parts = [*self._parts, (text, name, scope_of_names(names))]
+        texts = Texts()
         for part in parts:
             texts.source(*part)
         self._program = texts.compile()
@@ -424,7 +422,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         CompileError: the definition is wrong.
         UnsupportedError: the definition needs something that the compiler does not have.
     """
-    from ._frontend import Texts
+    from ._texts import Texts
 
     if definition is None:
         return lambda given: script(given, fallback=fallback)
@@ -456,7 +454,8 @@ def _script(definition: Any, texts: Texts) -> Any:
         texts.class_name(definition)
         texts.compile()
         return definition
-    from ._modules import Modules, is_module, prepared
+    from ._module_kinds import is_module
+    from ._modules import Modules, prepared
 
     if is_module(definition):
         definition = prepared(definition, {})
@@ -477,7 +476,8 @@ def _script(definition: Any, texts: Texts) -> Any:
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
     """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
     whole."""
-    from ._frontend import Source, Texts
+    from ._sources import Source
+    from ._texts import Texts
     from ._overloads import overloads_of
     from .errors import CompileError, UnsupportedError
 
@@ -549,7 +549,7 @@ def trace(
         UnsupportedError: the compiler does not have an operator that is called.
     """
     from . import _trace
-    from ._modules import is_module
+    from ._module_kinds import is_module
 
     if example_kwarg_inputs is not None:
         example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
@@ -586,7 +586,7 @@ def trace_module(
     """Traces methods of a module of PyTorch, each on its example arguments: see :func:`trace`. The result has the module's
     parameters, buffers and submodules."""
     from . import _trace
-    from ._modules import is_module
+    from ._module_kinds import is_module
 
     if not is_module(mod):
         from .errors import MisuseError
