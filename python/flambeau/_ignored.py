@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from .errors import MisuseError
+from .errors import misuse
 
 
 class IgnoredMethod:
@@ -40,5 +40,5 @@ class IgnoredMethod:
             # A frozen module has no origin, and may have outlived the compiled module.
             module = origin
         if module is None:
-            raise MisuseError(f"the module of the method `{self.__name__}`, which is marked with `@ignore`, does not exist any more")
+            raise misuse(f"the module of the method `{self.__name__}`, which is marked with `@ignore`, does not exist any more")
         return self.function(module, *args, **kwargs)

@@ -24,7 +24,7 @@ from ._signatures import raise_instead
 from ._sources import Place, Source
 from ._texts import Texts
 from ._types import ModuleType
-from .errors import CompileError, MisuseError, UnsupportedError
+from .errors import CompileError, UnsupportedError, misuse
 from .jit import ScriptMethod
 
 if typing.TYPE_CHECKING:
@@ -88,7 +88,7 @@ class ModuleClass:
     def _collect(self) -> None:
         module, place = self.module, place_of(self.cls)
         if "_parameters" not in vars(module):
-            raise MisuseError(f"'{self.cls.__name__}' has not been initialized, did you forget to call 'super()'?")
+            raise misuse(f"'{self.cls.__name__}' has not been initialized, did you forget to call 'super()'?")
         for name, value in module._parameters.items():
             self._add(name, value, "NoneType" if value is None else "Tensor", self.parameters)
         for name, value in module._buffers.items():
@@ -436,7 +436,7 @@ def _check_constant(path: str, value: Any) -> None:
     if not isinstance(value, plain) and type(value).__name__ not in ("device", "dtype", "layout", "memory_format"):
         kind = type(value)
         name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        raise MisuseError(
+        raise misuse(
             f"'{name}' object in attribute '{path}' is not a valid constant. Valid constants are modules, values of the types bool, "
             "int, float, complex, str, None, device, layout and dtype, and lists and tuples of them"
         )

@@ -95,7 +95,7 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
     # Functions that this package or PyTorch compiled.
     python: Any = getattr(value, "_python", None) or getattr(value, "_torchdynamo_inline", None)
     if isinstance(python, types.FunctionType):
-        return texts.function(python)
+        return texts.called(python, place)
     if hasattr(value, "_function") and hasattr(value, "schema"):
         return texts.compiled_function(value, place)
     named = path_in_torch(value, path, module)
@@ -104,7 +104,7 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
             texts.use_torch()
         return named
     if isinstance(value, types.FunctionType):
-        return texts.function(value)
+        return texts.called(value, place)
     if isinstance(value, type):
         if kind_of(value) == "ignore":
             raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")

@@ -61,8 +61,7 @@ class Rewriter(SignatureRewriter):
         self.bound = outer | bound_names(node)
         self.name = self.name or node.name
         self.signature(node, function)
-        for statement in node.body:
-            self.visit(statement)
+        self._statements(node)
         self.bound = outer
         self.name = ""
 
@@ -71,9 +70,16 @@ class Rewriter(SignatureRewriter):
         outer = self.bound
         self.comments(node, node.body[0].lineno)
         self.bound = outer | bound_names(node)
-        for statement in node.body:
-            self.visit(statement)
+        self._statements(node)
         self.bound = outer
+
+    def _statements(self, node: ast.FunctionDef) -> None:
+        self.texts.rewritten.append(node.name)
+        try:
+            for statement in node.body:
+                self.visit(statement)
+        finally:
+            self.texts.rewritten.pop()
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         self.function(node, None)

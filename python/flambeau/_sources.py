@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from .errors import UnsupportedError
+from .errors import AnnotationError, Error, UnsupportedError, unsupported
 
 _MAX_FILES = 64
 
@@ -140,15 +140,13 @@ class Place:
     def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
         self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
 
-    def error(self, message: str, cls: type[UnsupportedError] = UnsupportedError) -> UnsupportedError:
+    def error(self, message: str, cls: type[UnsupportedError] = UnsupportedError) -> Error:
         """Makes the exception for a construct that TorchScript does not support."""
-        caret = " " * (self.column - 1) + "^" * self.width
-        gutter = " " * len(str(self.line))
-        shown = f"unsupported[Y0001]: {message}\n{gutter} File \"{self.file}\", line {self.line}\n"
-        error = cls(f"{shown}{self.line} | {self.text}\n{gutter} | {caret}")
-        error.code, error.message = "Y0001", message
-        error.file, error.line, error.column = self.file, self.line, self.column
-        return error
+        return unsupported(message, [self.range("")], cls is AnnotationError)
+
+    def range(self, remark: str) -> tuple[str, int, int, int, str, str]:
+        """Returns the range, with a remark, as exceptions have it."""
+        return self.file, self.line, self.column, self.width, self.text, remark
 
 
 class Source:
@@ -159,7 +157,7 @@ class Source:
             lines, first, self.file = definition(value)
         except (OSError, TypeError) as error:
             name = getattr(value, "__qualname__", repr(value))
-            raise Place("<unknown>", 1, 1, "").error(f"the source of `{name}` cannot be found: {error}") from None
+            raise unsupported(f"the source of `{name}` cannot be found: {error}") from None
         # Comments and texts over several lines can have less indentation than the definition.
         indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
         text = "".join(line.removeprefix(indent) for line in lines)

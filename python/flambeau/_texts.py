@@ -17,7 +17,7 @@ from ._objects import literal, reference
 from ._rewriter import Rewriter
 from ._signatures import raise_instead
 from ._sources import Place, Source
-from .errors import AnnotationError, UnsupportedError
+from .errors import AnnotationError, UnsupportedError, reached_from
 
 
 class Fallback:
@@ -68,6 +68,8 @@ class Texts:
         self.optional: set[str] = set()
         # Whether what is added is reached from optional methods only.
         self.is_candidate = False
+        # The names of the functions that are being rewritten, each called by the one before.
+        self.rewritten: list[str] = []
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
@@ -193,6 +195,14 @@ class Texts:
         last = node.end_lineno or len(source.lines)
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
         return name
+
+    def called(self, function: types.FunctionType, place: Place) -> str:
+        """Adds a function that is called at a place, and returns its name in the program."""
+        try:
+            return self.function(function)
+        except UnsupportedError as error:
+            caller = f" since it was called from '{self.rewritten[-1]}'" if self.rewritten else ""
+            raise reached_from(error, place.range(f"'{function.__name__}' is being compiled{caller}")) from None
 
     def compiled_function(self, function: Any, place: Place) -> str:
         """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""

@@ -68,9 +68,9 @@ class _Children(dict):  # type: ignore[type-arg]
     """The submodules of a module, by name. Its program has them as well: an assignment to the attribute exchanges one in both."""
 
     def _refused(self, *_: Any, **__: Any) -> Any:
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(
+        raise misuse(
             "the submodules of a compiled module cannot be added or removed; assign a compiled module to the attribute to exchange one"
         )
 
@@ -430,10 +430,10 @@ class TorchModule(_Module, ScriptModule):
         otherwise of the same class. The program is compiled again, with the class of the new module."""
         from ._texts import Texts
         from ._modules import Modules
-        from .errors import MisuseError
+        from .errors import misuse
 
         if not isinstance(value, TorchModule) or "_native" not in value.__dict__:
-            raise MisuseError(
+            raise misuse(
                 f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': "
                 f"{value}. To re-assign a module, compile it first"
             )
@@ -441,7 +441,7 @@ class TorchModule(_Module, ScriptModule):
         old, declared = modules[name], self._kinds[name][1]
         is_same = old is not None and type(origin_of(old)) is type(origin_of(value)) and origin_of(value) is not None
         if not is_same and old is not None and declared == old._native.class_name:
-            raise MisuseError(
+            raise misuse(
                 f"Expected a value of type '{declared}' for field '{name}', but found '{value._native.class_name}'"
             )
         root = self.__dict__["_root_of"]() or self

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import _dtypes, _native, _ops
 from ._nested import mapped
-from .errors import CompileError, MisuseError, UnsupportedError
+from .errors import misuse, unsupported, wrong
 
 
 class TracerWarning(Warning):
@@ -152,7 +152,7 @@ class Trace:
                 return found
             if value.requires_grad:
                 # Operators of PyTorch take a `TypeError`, which `MisuseError` is, as an unsupported operand.
-                raise CompileError(
+                raise wrong(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
                     "detaching the gradient"
                 )
@@ -260,7 +260,7 @@ class Trace:
 def _check_inputs(inputs: Sequence[Any]) -> None:
     text = _type_of_example(tuple(inputs))
     if set(re.findall(r"\w+", text)) - {"Tensor", "List", "Dict", "Tuple"} - _key_types(inputs):
-        raise MisuseError(
+        raise misuse(
             f"Type '{text}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
         )
 
@@ -291,9 +291,9 @@ def _type_of_example(value: Any) -> str:
 def _common_type(types: Iterable[str], container: str, what: str) -> str:
     found = list(dict.fromkeys(types))
     if not found:
-        raise MisuseError(f"{container} trace inputs must have elements, by which their type is known")
+        raise misuse(f"{container} trace inputs must have elements, by which their type is known")
     if len(found) > 1:
-        raise MisuseError(
+        raise misuse(
             f"{container} inputs to traced functions must have consistent {what}. Found {found[0]} and {found[1]}"
         )
     return found[0]
@@ -313,17 +313,17 @@ def _check_output(value: Any, strict: bool) -> None:
         return
     if isinstance(value, dict):
         if strict:
-            raise MisuseError(f"Encountering a dict {_STRICT}")
+            raise misuse(f"Encountering a dict {_STRICT}")
         keys = {"Tensor" if is_tensor(key) else type(key).__name__ for key in value}
         if len(keys) > 1 or keys - {"str", "Tensor"} or not all(map(_is_tensor_or_tuple, value.values())):
-            raise MisuseError(
+            raise misuse(
                 "A dictionary in the result cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], "
                 "Union[Tensor, Tuple[Tensor, ...]]] can be a dictionary output of a traced function"
             )
         return
     if isinstance(value, list) and all(map(is_tensor, value)):
         if not value:
-            raise MisuseError("A list in the result of a traced function must have elements, by which its type is known")
+            raise misuse("A list in the result of a traced function must have elements, by which its type is known")
         if strict:
             # The elements are those of the example, which PyTorch allows.
             warn(f"Encountering a list {_STRICT}")
@@ -333,10 +333,10 @@ def _check_output(value: Any, strict: bool) -> None:
             _check_output(part, strict)
         return
     if value is None:
-        raise MisuseError(
+        raise misuse(
             "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
         )
-    raise MisuseError(
+    raise misuse(
         "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, not a value of "
         f"type '{_shown_type(value)}'"
     )
@@ -367,7 +367,7 @@ def _names_of(function: Any, count: int) -> list[str]:
 def recording(trace: Trace) -> Iterator[None]:
     """Records the calls of this thread."""
     if _ops.trace is not None:
-        raise MisuseError("a trace within a trace")
+        raise misuse("a trace within a trace")
     with _own_numbers(trace):
         _ops.trace = trace
         _native.set_tracing(True)
@@ -556,7 +556,7 @@ def call_in_trace(
         return result
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:
-        raise MisuseError(
+        raise misuse(
             f"the trace calls the compiled module {owner.original_name!r}, which is not part of the module that is traced"
         )
     # The method in the program of the trace, in which the class of the module has another name.
@@ -565,7 +565,7 @@ def call_in_trace(
     if name == "__call__":
         origin = vars(owner)["_origin"]
         if origin is not None and (origin._forward_hooks or origin._forward_pre_hooks):
-            raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
+            raise unsupported(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
         name = "forward"
     own = trace.program.function(f"{class_name}.{name}")
     trace.call_method(path, name, own, operands, named, result)
@@ -577,7 +577,7 @@ def by_position(function: Callable[..., Any], named: dict[str, Any]) -> tuple[An
     bound = inspect.signature(function).bind(**named)
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
-        raise UnsupportedError(f"a trace takes no arguments that can be given by name only: {names}")
+        raise unsupported(f"a trace takes no arguments that can be given by name only: {names}")
     return bound.args
 
 
@@ -608,7 +608,7 @@ class TracedModules:
 
         for part in module.modules():
             if "_native" not in vars(part) and part._backward_hooks:
-                raise MisuseError(f"Modules that have backward hooks assigned can't be compiled: {part!r}")
+                raise misuse(f"Modules that have backward hooks assigned can't be compiled: {part!r}")
         self.module = module
         texts = Texts()
         self._modules = Modules(texts, traced=True)

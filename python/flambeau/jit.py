@@ -51,6 +51,7 @@ class ScriptFunction(_native.FunctionBase):
 
     @property
     def name(self) -> str:
+        """The name in the program."""
         return self._function.name
 
     @property
@@ -145,6 +146,12 @@ class CompilationUnit:
             found = self._functions[name] = ScriptFunction(self._program.function(name))
         return found
 
+    def __repr__(self) -> str:
+        return f"<CompilationUnit {', '.join(self._program.entries()) or 'without functions'}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._program.entries()})
+
     def __getattr__(self, name: str) -> ScriptFunction:
         program = self.__dict__.get("_program")
         if program is None or name.startswith("__") or name not in program.entries():
@@ -233,22 +240,27 @@ class ScriptModule(metaclass=_ModuleType):
 
     @property
     def original_name(self) -> str:
+        """The name of the class that was compiled."""
         return str(self._native.class_name.rpartition(".")[2])
 
     @property
     def graph(self) -> Graph:
+        """A copy of the graph of ``forward`` as loaded."""
         return self._method("forward").graph
 
     @property
     def inlined_graph(self) -> Graph:
+        """A copy of the graph of ``forward`` with all calls inlined."""
         return self._method("forward").inlined_graph
 
     @property
     def code(self) -> str:
+        """The body of ``forward`` as source."""
         return self._method("forward").code
 
     @property
     def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        """The body of ``forward`` as source, and the values of its constants ``CONSTANTS.c0``, ``CONSTANTS.c1`` as attributes."""
         return self._method("forward").code_with_constants
 
     def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
@@ -265,6 +277,7 @@ class ScriptModule(metaclass=_ModuleType):
         return self._tensors("parameter")
 
     def parameters(self) -> Iterator[Tensor]:
+        """Returns all parameters, each once."""
         return (tensor for _, tensor in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
@@ -272,6 +285,7 @@ class ScriptModule(metaclass=_ModuleType):
         return self._tensors("buffer")
 
     def buffers(self) -> Iterator[Tensor]:
+        """Returns all buffers, each once."""
         return (tensor for _, tensor in self.named_buffers())
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
@@ -300,10 +314,12 @@ class ScriptModule(metaclass=_ModuleType):
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
 
     def train(self, mode: bool = True) -> ScriptModule:
+        """Sets the attribute ``training`` of this module and those below it."""
         self._native.train(mode)
         return self
 
     def eval(self) -> ScriptModule:
+        """Sets evaluation mode: ``training`` is false."""
         return self.train(False)
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
@@ -353,6 +369,10 @@ class PlainModule(ScriptModule):
             return self._method(f"__{name}_getter")()
         return _wrapped(native.get(name))
 
+    def __dir__(self) -> list[str]:
+        own = (name for name, _, _ in self._native.attributes())
+        return sorted({*object.__dir__(self), *own, *self._native.methods()})
+
     def __setattr__(self, name: str, value: Any) -> None:
         if f"__{name}_setter" in self._native.methods():
             self._method(f"__{name}_setter")(value)
@@ -389,7 +409,11 @@ class ExportedProgram:
 
     @property
     def graph(self) -> Graph:
+        """A copy of the graph."""
         return self._native.graph()
+
+    def __repr__(self) -> str:
+        return f"<ExportedProgram\n{self.graph}>"
 
     def to_module(self) -> ScriptModule:
         """Returns the program as a TorchScript module, which can be frozen and saved."""
@@ -465,9 +489,9 @@ def _script(definition: Any, texts: Texts) -> Any:
         module.__dict__["_fallbacks"] = texts.fallbacks
         return module
     if type(definition).__module__ == "builtins" or callable(definition):
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+        raise misuse(f"an object of type `{type(definition).__name__}` is not a function, class or module")
     # An instance of a class: an object of the program with its attributes.
     name = texts.type_name(texts.class_name(type(definition)))
     return PlainModule(_native.new_object(texts.compile(), name, dict(vars(definition))))
@@ -589,9 +613,9 @@ def trace_module(
     from ._module_kinds import is_module
 
     if not is_module(mod):
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
+        raise misuse(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
     modules = _trace.TracedModules(mod)
     examples = {name: _trace.as_tuple(given) for name, given in inputs.items()}
     graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
@@ -609,17 +633,26 @@ def is_tracing() -> bool:
     return _ops.trace is not None and bool(_ops.trace.active)
 
 
+_LATE = {
+    "_overload": ("_overloads", "overload"),
+    "_overload_method": ("_overloads", "overload"),
+    "TracerWarning": ("_trace", "TracerWarning"),
+    "TracingCheckError": ("_trace", "TracingCheckError"),
+}
+"""What few programs use: modules that are imported when a name is first used, and the names there."""
+
+
 def __getattr__(name: str) -> Any:
-    """What few programs use."""
-    if name in ("_overload", "_overload_method"):
-        from ._overloads import overload
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        return overload
-    if name in ("TracerWarning", "TracingCheckError"):
-        from . import _trace
+    module, own_name = _LATE[name]
+    return getattr(importlib.import_module(f"{__package__}.{module}"), own_name)
 
-        return getattr(_trace, name)
-    raise AttributeError(name)
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in _LATE if not name.startswith("_"))})
 
 
 def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None) -> Any:
