@@ -20,7 +20,7 @@ from ._module_kinds import is_module_class
 from ._names import MISSING, Names, qualified_name, scope_of, scope_of_names
 from ._objects import literal
 from ._rewriter import Rewriter
-from ._signatures import raise_instead
+from ._signatures import make_static, raise_instead
 from ._sources import Place, Source, definition
 from .errors import AnnotationError
 
@@ -167,7 +167,7 @@ def _plain(texts: Texts, cls: type) -> str:
             rewriter.find = _scope(cls, function)
             for decorator in statement.decorator_list:
                 if ast.unparse(decorator) == "classmethod":
-                    _make_static(cls, statement, edits, rewriter)
+                    make_static(cls, statement, rewriter)
                     edits.replace(decorator, "staticmethod")
                 elif not _has_meaning(decorator):
                     # A mark of Python, with its `@` and its line.
@@ -210,42 +210,6 @@ def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter)
         edits.replace(node.value, literal(rewriter.texts, value, place))
     else:
         edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
-
-
-def _make_static(cls: type, node: ast.FunctionDef, edits: Edits, rewriter: Rewriter) -> None:
-    """Makes a class method a static one: its first parameter is the name of the class."""
-    args = node.args
-    plain = args.posonlyargs or args.args
-    if not plain:
-        raise edits.source.place(node).error(f"the class method `{node.name}` has no parameter for the class")
-    own = plain.pop(0)
-    rest = [*args.posonlyargs, *args.args]
-    start = own.lineno, own.col_offset
-    if rest:
-        edits.replace_range(start, (rest[0].lineno, rest[0].col_offset), "")
-    else:
-        edits.replace_range(start, _behind_comma(edits.source, own, "/" if plain is args.posonlyargs else ""), "")
-    outer = rewriter.find
-    rewriter.find = lambda name: cls if name == own.arg else outer(name)
-
-
-def _behind_comma(source: Source, param: ast.arg, mark: str) -> tuple[int, int]:
-    """Returns the position behind a parameter and what separates it from the next: commas, and a mark between them."""
-    line, column = _end(param)
-    wanted = [",", mark, ","] if mark else [","]
-    while wanted:
-        rest = source.lines[line - 1].encode()[column:].decode()
-        text = rest.split("#")[0].lstrip()
-        if not text:
-            if line == len(source.lines):
-                break
-            line, column = line + 1, 0
-        elif text[0] == wanted[0]:
-            column += len(rest[: len(rest) - len(rest.lstrip())].encode()) + 1
-            del wanted[0]
-        else:
-            break
-    return line, column
 
 
 def _has_meaning(decorator: ast.expr) -> bool:

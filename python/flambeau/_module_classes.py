@@ -247,9 +247,10 @@ class ModuleClass:
             return
         if container_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
             done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
-        if cls.__module__ == "torch.nn.modules.container":
-            return
-        self._wanted = wanted = [n for n in ["forward", *self.methods, *dir(cls)] if n in self.methods or n == "forward" or kind_of(getattr(cls, n, None)) == "export"]
+        wanted = self._wanted
+        if cls.__module__ != "torch.nn.modules.container":
+            exported = [name for name in dir(cls) if kind_of(getattr(cls, name, None)) == "export"]
+            wanted += dict.fromkeys(["forward", *self.methods, *exported])
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -421,6 +422,8 @@ class ModuleClass:
                 return self.texts.leave(known, name, place, "it is marked with `@ignore`")
             wanted.append(name)
             return None
+        if isinstance(member, types.MethodType) and member.__self__ is self.cls:
+            return self.texts.value_text(member, name, place) + rest
         if member is not None:
             return literal(self.texts, member, place) + rest
         return None

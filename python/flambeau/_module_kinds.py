@@ -8,8 +8,10 @@ LISTS = ("ModuleList", "Sequential", "ParameterList")
 DICTIONARIES = ("ModuleDict", "ParameterDict")
 
 
-def is_module_class(cls: type) -> bool:
-    """Returns whether a class is one of modules, of PyTorch or compiled, without importing PyTorch."""
+def is_module_class(cls: Any) -> bool:
+    """Returns whether an object is a class of modules, of PyTorch or compiled, without importing PyTorch."""
+    if not isinstance(cls, type):
+        return False
     known = (("torch.nn.modules.module", "Module"), (f"{__package__}.jit", "ScriptModule"))
     return any((base.__module__, base.__name__) in known for base in cls.__mro__)
 

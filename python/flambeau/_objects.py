@@ -105,6 +105,8 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
         return named
     if isinstance(value, types.FunctionType):
         return texts.called(value, place)
+    if isinstance(value, types.MethodType) and is_module_class(value.__self__):
+        return texts.called(value, place)
     if isinstance(value, type):
         if kind_of(value) == "ignore":
             raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")

@@ -296,9 +296,9 @@ class Rewriter(SignatureRewriter):
             value = found
         if isinstance(value, type) and used < len(names):
             member = inspect.getattr_static(value, names[used], None)
-            if isinstance(member, staticmethod) and is_module_class(value):
-                # A class of modules is compiled with its instances; its static methods are functions.
-                value, used = member.__func__, used + 1
+            if is_module_class(value) and member is not None and not isinstance(member, (types.FunctionType, property)):
+                # A class of modules is compiled with its instances; its static and class methods are functions, its values constants.
+                value, used = getattr(value, names[used]), used + 1
         text = self.texts.value_text(value, path, self.edits.source.place(node))
         end = node
         for _ in range(len(names) - used):

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._edits import Edits
 from ._names import MISSING, Names
-from ._sources import Place
+from ._sources import Place, Source
 from .errors import AnnotationError, UnsupportedError
 
 if typing.TYPE_CHECKING:
@@ -68,6 +68,42 @@ def commented_signature(lines: list[str], node: ast.FunctionDef) -> tuple[list[s
 def _typed_any(parameter: str) -> str:
     name, equals, default = parameter.partition("=")
     return f"{name}: Any{' = ' if equals else ''}{default}"
+
+
+def make_static(cls: type, node: ast.FunctionDef, rewriter: SignatureRewriter) -> None:
+    """Makes a class method a static one: its first parameter is the name of the class."""
+    args, edits = node.args, rewriter.edits
+    plain = args.posonlyargs or args.args
+    if not plain:
+        raise edits.source.place(node).error(f"the class method `{node.name}` has no parameter for the class")
+    own = plain.pop(0)
+    rest = [*args.posonlyargs, *args.args]
+    start = own.lineno, own.col_offset
+    if rest:
+        edits.replace_range(start, (rest[0].lineno, rest[0].col_offset), "")
+    else:
+        edits.replace_range(start, _behind_comma(edits.source, own, "/" if plain is args.posonlyargs else ""), "")
+    outer = rewriter.find
+    rewriter.find = lambda name: cls if name == own.arg else outer(name)
+
+
+def _behind_comma(source: Source, param: ast.arg, mark: str) -> tuple[int, int]:
+    """Returns the position behind a parameter and what separates it from the next: commas, and a mark between them."""
+    line, column = (param.end_lineno or 1, param.end_col_offset or 0)
+    wanted = [",", mark, ","] if mark else [","]
+    while wanted:
+        rest = source.lines[line - 1].encode()[column:].decode()
+        text = rest.split("#")[0].lstrip()
+        if not text:
+            if line == len(source.lines):
+                break
+            line, column = line + 1, 0
+        elif text[0] == wanted[0]:
+            column += len(rest[: len(rest) - len(rest.lstrip())].encode()) + 1
+            del wanted[0]
+        else:
+            break
+    return line, column
 
 
 class SignatureRewriter:

@@ -15,7 +15,7 @@ from ._markers import kind_of
 from ._names import MISSING, scope_of
 from ._objects import literal, reference
 from ._rewriter import Rewriter
-from ._signatures import raise_instead
+from ._signatures import make_static, raise_instead
 from ._sources import Place, Source
 from .errors import AnnotationError, UnsupportedError, reached_from
 
@@ -70,6 +70,8 @@ class Texts:
         self.is_candidate = False
         # The names of the functions that are being rewritten, each called by the one before.
         self.rewritten: list[str] = []
+        # Class methods by class and function.
+        self._class_methods: dict[tuple[Any, Any], types.MethodType] = {}
         # Objects whose identity is a key stay alive.
         self._objects: list[Any] = []
         # The modules whose functions programs call on objects of Python.
@@ -169,6 +171,12 @@ class Texts:
     def known(self, key: Any) -> str | None:
         return self._names.get(id(key))
 
+    def class_method(self, method: types.MethodType) -> str:
+        """Adds a method of a class for one class, and returns its name in the program."""
+        # Each look-up in the class makes another object.
+        key = self._class_methods.setdefault((method.__self__, method.__func__), method)
+        return self.known(key) or self._added(method.__func__, key, method.__self__)  # type: ignore[arg-type]
+
     def function(self, function: types.FunctionType) -> str:
         """Adds a function, and returns its name in the program."""
         from ._overloads import function_texts, overloads_of
@@ -179,14 +187,20 @@ class Texts:
         overloads = overloads_of(function)
         if overloads:
             return function_texts(self, function, overloads)
+        return self._added(function, function)
+
+    def _added(self, function: types.FunctionType, key: Any, cls: type | None = None) -> str:
+        """Adds a function under a new name; the first parameter of a class method is the class."""
         source = Source(function)
         node = source.function()
-        name = self.reserve(function.__name__, function)
+        name = self.reserve(function.__name__, key)
         if self.is_candidate:
             self.optional.add(name)
         edits = Edits(source)
         edits.rename(node, name)
         rewriter = Rewriter(self, edits, scope_of(function))
+        if cls is not None:
+            make_static(cls, node, rewriter)
         at = len(self.functions)
         if kind_of(function) == "unused":
             raise_instead(edits, node, rewriter)
@@ -196,10 +210,10 @@ class Texts:
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
         return name
 
-    def called(self, function: types.FunctionType, place: Place) -> str:
-        """Adds a function that is called at a place, and returns its name in the program."""
+    def called(self, function: types.FunctionType | types.MethodType, place: Place) -> str:
+        """Adds a function or a class method that is called at a place, and returns its name in the program."""
         try:
-            return self.function(function)
+            return self.class_method(function) if isinstance(function, types.MethodType) else self.function(function)
         except UnsupportedError as error:
             caller = f" since it was called from '{self.rewritten[-1]}'" if self.rewritten else ""
             raise reached_from(error, place.range(f"'{function.__name__}' is being compiled{caller}")) from None

@@ -11,6 +11,7 @@ A class of the user that derives from :class:`ScriptModule` is compiled after it
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import types
@@ -22,7 +23,7 @@ import torch
 
 from . import _native, _ops
 from ._nested import mapped
-from ._torch_autograd import call, follow, memory_of, shared
+from ._torch_autograd import call, check_modes, follow, memory_of, shared
 from ._markers import is_attribute
 from ._module_kinds import containers
 from ._types import ModuleHandle
@@ -174,6 +175,7 @@ class Method(ScriptFunction):
             from ._trace import call_in_trace
 
             return call_in_trace(_ops.trace, self._function, args, kwargs, self._owner)
+        check_modes(args, kwargs)
         held = self._owner._held()
         if torch.is_grad_enabled() and not _has_own(args):
             learned = [pair for pair in held if pair[1].requires_grad]
@@ -360,6 +362,25 @@ class TorchModule(_Module, ScriptModule):
             raise AttributeError(f"{type(self).__name__} has no compiled method `forward`")
         return self._method("forward")
 
+    def _no_hook(name: str) -> Any:  # noqa: N805 - makes methods of the class
+        register = getattr(_Module, name)
+
+        @functools.wraps(register)
+        def refuse(self: TorchModule, *args: Any, **kwargs: Any) -> Any:
+            if "_native" not in self.__dict__:
+                return register(self, *args, **kwargs)
+            from .errors import misuse
+
+            raise misuse(f"{name} is not supported on ScriptModules: programs that call the module would not call the hook")
+
+        return refuse
+
+    register_forward_hook = _no_hook("register_forward_hook")
+    register_forward_pre_hook = _no_hook("register_forward_pre_hook")
+    register_backward_hook = _no_hook("register_backward_hook")
+    register_full_backward_hook = _no_hook("register_full_backward_hook")
+    register_full_backward_pre_hook = _no_hook("register_full_backward_pre_hook")
+
     @property
     def _c(self) -> ModuleHandle:
         """The object of the module by the names that it has in PyTorch."""
@@ -398,6 +419,8 @@ class TorchModule(_Module, ScriptModule):
             return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
         if origin is self:
             return _Module.__getattr__(self, name)
+        if name in ("keys", "values", "items") and containers(type(origin)):
+            return getattr(modules, name)
         if isinstance(member, types.FunctionType):
             from ._markers import kind_of
 
@@ -513,18 +536,6 @@ class TorchModule(_Module, ScriptModule):
         if isinstance(key, str):
             return self._modules[key]
         return list(self._modules.values())[key]
-
-    def keys(self) -> Any:
-        self._container()
-        return self._modules.keys()
-
-    def items(self) -> Any:
-        self._container()
-        return self._modules.items()
-
-    def values(self) -> Any:
-        self._container()
-        return self._modules.values()
 
     def _copied(self, native: _native.ScriptObject) -> TorchModule:
         copy = _blank(None)

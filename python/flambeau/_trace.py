@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
+from ._frames import position, user_frame
 from ._nested import mapped
 from .errors import misuse, unsupported, wrong
 
@@ -42,9 +43,6 @@ _STRICT = (
     "strict=False to trace() to allow this behavior."
 )
 
-_INTERNAL = (f"{__package__}.", "torch.")
-
-
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
@@ -56,23 +54,9 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _user_frame() -> Any:
-    """Returns the innermost frame of the user, ``None`` if there is none."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL):
-        frame = frame.f_back
-    return frame
-
-
-def user_frame() -> tuple[str, int]:
-    """Returns file and line of the innermost frame of the user."""
-    frame = _user_frame()
-    return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
 def warn(text: str) -> None:
     """Warns at the line of the user that is traced."""
-    file, line = user_frame()
+    file, line = position(user_frame())
     warnings.warn_explicit(text, TracerWarning, file, line)
 
 
@@ -190,8 +174,8 @@ class Trace:
         self.last = results[-1]
 
     def locate(self) -> None:
-        frame = _user_frame()
-        file, line = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        frame = user_frame()
+        file, line = position(frame)
         self.recorder.locate(file, line, "/".join(self.scopes))
         if frame is not None and self._unnamed:
             self.name(frame)
@@ -511,6 +495,8 @@ def check(
             torch = sys.modules.get("torch")
             if torch is not None:
                 warnings.simplefilter("ignore", torch.jit.TracerWarning)
+                # Stated before.
+                warnings.filterwarnings("ignore", "a compiled program runs in a context of `torch.autocast`")
             again = checked.trace(fresh())
             wanted, found = checked.run(*fresh()), compiled(*fresh())
         difference = _difference(graph, again)
