@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from . import _dtypes, _graphs, _native, _tensor, errors, jit
+from . import _dtypes, _graphs, _native, _ops, _tensor, errors, jit
 from ._dtypes import dtype
 from ._native import Block, Graph, Node, Tensor, Value, from_dlpack, manual_seed, parse_graph, passes
 from ._ops import ops
@@ -56,6 +56,9 @@ bfloat16 = _dtypes.DTYPES["bfloat16"]
 class no_grad:
     """A context in which calls of this thread record no gradients."""
 
+    def __repr__(self) -> str:
+        return "no_grad()"
+
     def __enter__(self) -> None:
         self._before = _native.set_grad_enabled(False)
 
@@ -91,4 +94,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "torch_names"})
+    return sorted({*__all__, "torch_names", *_ops.operator_names("aten")})

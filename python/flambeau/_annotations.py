@@ -7,6 +7,7 @@ import typing
 from typing import Any
 
 from . import _dtypes, _native
+from ._module_kinds import is_module_class
 from ._values import device
 
 _PLAIN: dict[Any, str] = {
@@ -40,12 +41,6 @@ def without_types(name: str) -> str:
     if name == "Dict":
         return "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]"
     return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
-
-
-def is_module_class(cls: type) -> bool:
-    """Returns whether a class is one of modules, of PyTorch or compiled, without importing PyTorch."""
-    known = (("torch.nn.modules.module", "Module"), (f"{__package__}.jit", "ScriptModule"))
-    return any((base.__module__, base.__name__) in known for base in cls.__mro__)
 
 
 def is_interface(annotation: Any) -> bool:

@@ -13,11 +13,19 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
-from ._annotations import type_of_value
-from ._frontend import _MISSING, Edits, Place, Rewriter, Source, Texts, _Names, qualified_name, raise_instead, scope_of
+from ._annotations import is_interface, type_of_value
+from ._edits import Edits
 from ._markers import kind_of
-from ._sources import definition
+from ._module_kinds import is_module_class
+from ._names import MISSING, Names, qualified_name, scope_of, scope_of_names
+from ._objects import literal
+from ._rewriter import Rewriter
+from ._signatures import make_static, raise_instead
+from ._sources import Place, Source, definition
 from .errors import AnnotationError
+
+if typing.TYPE_CHECKING:
+    from ._texts import Texts
 
 
 def place_of(cls: type) -> Place:
@@ -46,7 +54,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     fields = []
     for field in cls._fields:
         hint = getattr(cls, "__annotations__", {}).get(field, _native.Tensor)
-        text = texts.type_text(hint, place, lambda text: _evaluated(text, find, cls, place))
+        text = texts.annotation_text(hint, place, lambda text: _evaluated(text, find, cls, place))
         default = ""
         if field in cls._field_defaults:
             value = cls._field_defaults[field]
@@ -55,7 +63,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
                     "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory "
                     "corruption"
                 )
-            default = f" = {texts.literal(value, place)}"
+            default = f" = {literal(texts, value, place)}"
         fields.append(f"    {field} : {text}{default}")
     name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
@@ -65,7 +73,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
 def _evaluated(text: str, find: Callable[[str], Any], cls: type, place: Place) -> Any:
     """Returns what a reference in the annotation of a field denotes."""
     try:
-        return eval(text, _Names(lambda name: _local(name, find(name), cls)))  # noqa: S307 - the user's own annotation
+        return eval(text, Names(lambda name: _local(name, find(name), cls)))  # noqa: S307 - the user's own annotation
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
         raise place.error(f"the annotation `{text}` in `{cls.__name__}` cannot be evaluated: {error}", AnnotationError) from None
 
@@ -73,11 +81,11 @@ def _evaluated(text: str, find: Callable[[str], Any], cls: type, place: Place) -
 def _local(name: str, found: Any, cls: type) -> Any:
     """Returns what was found for a name, or a variable of a function that is being called in the module of a class."""
     frame: Any = sys._getframe(1)
-    while found is _MISSING and frame is not None:
+    while found is MISSING and frame is not None:
         if frame.f_globals.get("__name__") == cls.__module__:
-            found = frame.f_locals.get(name, _MISSING)
+            found = frame.f_locals.get(name, MISSING)
         frame = frame.f_back
-    return getattr(builtins, name, _MISSING) if found is _MISSING else found
+    return getattr(builtins, name, MISSING) if found is MISSING else found
 
 
 def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
@@ -86,7 +94,7 @@ def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
         if not isinstance(member.value, (bool, int, float, str)):
             kind = type(member.value).__name__
             raise place.error(f"Cannot create Enum with value type '{kind}': members are integers, floats or strings")
-    members = [f"    {member.name} = {texts.literal(member.value, place)}" for member in cls]
+    members = [f"    {member.name} = {literal(texts, member.value, place)}" for member in cls]
     name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))
     return name
@@ -104,12 +112,12 @@ def _scope(cls: type, method: types.FunctionType | None = None) -> Callable[[str
             if name == cls.__name__:
                 return cls
             found = (scope(name) for scope in scopes)
-            value = next((value for value in found if value is not _MISSING), _MISSING)
-            return _in_frames(name, method or own[0]) if value is _MISSING else value
+            value = next((value for value in found if value is not MISSING), MISSING)
+            return _in_frames(name, method or own[0]) if value is MISSING else value
 
         return find
-    module = vars(sys.modules.get(cls.__module__, builtins))
-    return lambda name: cls if name == cls.__name__ else module.get(name, getattr(builtins, name, _MISSING))
+    find_global = scope_of_names(vars(sys.modules.get(cls.__module__, builtins)))
+    return lambda name: cls if name == cls.__name__ else find_global(name)
 
 
 def _in_frames(name: str, function: types.FunctionType) -> Any:
@@ -119,9 +127,9 @@ def _in_frames(name: str, function: types.FunctionType) -> Any:
     while frame is not None:
         # The evaluation of an annotation is a frame of the file as well, with the name of a module.
         if frame.f_code.co_filename == function.__code__.co_filename and frame.f_code.co_name != "<module>":
-            return frame.f_locals.get(name, _MISSING)
+            return frame.f_locals.get(name, MISSING)
         frame = frame.f_back
-    return _MISSING
+    return MISSING
 
 
 def _function_of(member: Any) -> types.FunctionType | None:
@@ -137,14 +145,14 @@ def _plain(texts: Texts, cls: type) -> str:
     node = source.node
     if not isinstance(node, ast.ClassDef):
         raise source.place(node).error("the source of the class cannot be found")
-    is_interface = getattr(cls, "_flambeau_interface", False) or getattr(cls, "__torch_script_interface__", False)
+    of_interface = is_interface(cls)
     bases = [base for base in cls.__bases__ if base is not object]
-    is_module = any(base.__module__ == "torch.nn.modules.module" for base in cls.__mro__)
-    if is_module and not is_interface:
+    is_module = is_module_class(cls)
+    if is_module and not of_interface:
         raise source.place(node).error(
             f"Class '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
         )
-    if bases and not is_interface:
+    if bases and not of_interface:
         raise source.place(node).error(
             f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
         )
@@ -159,7 +167,7 @@ def _plain(texts: Texts, cls: type) -> str:
             rewriter.find = _scope(cls, function)
             for decorator in statement.decorator_list:
                 if ast.unparse(decorator) == "classmethod":
-                    _make_static(cls, statement, edits, rewriter)
+                    make_static(cls, statement, rewriter)
                     edits.replace(decorator, "staticmethod")
                 elif not _has_meaning(decorator):
                     # A mark of Python, with its `@` and its line.
@@ -172,7 +180,7 @@ def _plain(texts: Texts, cls: type) -> str:
                 rewriter.function(statement, function)
     last = node.end_lineno or len(source.lines)
     text = edits.text(node.lineno, last)
-    header = ("(ModuleInterface)" if is_module else "(Interface)") if is_interface else ""
+    header = ("(ModuleInterface)" if is_module else "(Interface)") if of_interface else ""
     colon = node.body[0].lineno
     lines = text.split("\n")
     if colon > node.lineno:
@@ -197,47 +205,11 @@ def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter)
     elif is_final:
         value, place = vars(cls)[node.target.id], edits.source.place(node)  # type: ignore[union-attr]
         args = typing.get_args(hint)
-        text = rewriter.texts.type_text(args[0], place) if args else type_of_value(value, rewriter.texts.class_name)
+        text = rewriter.texts.annotation_text(args[0], place) if args else type_of_value(value, rewriter.texts.class_name)
         edits.replace(node.annotation, f"Final[{text}]")
-        edits.replace(node.value, rewriter.texts.literal(value, place))
+        edits.replace(node.value, literal(rewriter.texts, value, place))
     else:
         edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
-
-
-def _make_static(cls: type, node: ast.FunctionDef, edits: Edits, rewriter: Rewriter) -> None:
-    """Makes a class method a static one: its first parameter is the name of the class."""
-    args = node.args
-    plain = args.posonlyargs or args.args
-    if not plain:
-        raise edits.source.place(node).error(f"the class method `{node.name}` has no parameter for the class")
-    own = plain.pop(0)
-    rest = [*args.posonlyargs, *args.args]
-    start = own.lineno, own.col_offset
-    if rest:
-        edits.replace_range(start, (rest[0].lineno, rest[0].col_offset), "")
-    else:
-        edits.replace_range(start, _behind_comma(edits.source, own, "/" if plain is args.posonlyargs else ""), "")
-    outer = rewriter.find
-    rewriter.find = lambda name: cls if name == own.arg else outer(name)
-
-
-def _behind_comma(source: Source, param: ast.arg, mark: str) -> tuple[int, int]:
-    """Returns the position behind a parameter and what separates it from the next: commas, and a mark between them."""
-    line, column = _end(param)
-    wanted = [",", mark, ","] if mark else [","]
-    while wanted:
-        rest = source.lines[line - 1].encode()[column:].decode()
-        text = rest.split("#")[0].lstrip()
-        if not text:
-            if line == len(source.lines):
-                break
-            line, column = line + 1, 0
-        elif text[0] == wanted[0]:
-            column += len(rest[: len(rest) - len(rest.lstrip())].encode()) + 1
-            del wanted[0]
-        else:
-            break
-    return line, column
 
 
 def _has_meaning(decorator: ast.expr) -> bool:
@@ -268,7 +240,7 @@ def _methods_of_data_class(texts: Texts, cls: Any, own: set[str], place: Place, 
         if hasattr(cls, "__post_init__"):
             body.append(f"self.__post_init__({', '.join(field.name for field in passed)})")
         text += _method(indent, f"__init__({', '.join(params)})", body or ["pass"])
-    types = {field.name: texts.type_text(hints[field.name], place) for field in stored if field.compare}
+    types = {field.name: texts.annotation_text(hints[field.name], place) for field in stored if field.compare}
     options = cls.__dataclass_params__
     other = f"(self, other: {texts.known(cls)}) -> bool"
     if all(map(_is_comparable, types.values())):
@@ -311,5 +283,5 @@ def _parameter(texts: Texts, field: Any, hint: Any, place: Place) -> str:
     if field.default_factory is not dataclasses.MISSING:
         raise place.error("Default factory initializers are not supported in TorchScript dataclasses")
     hint = hint.type if isinstance(hint, dataclasses.InitVar) else hint
-    default = "" if field.default is dataclasses.MISSING else f" = {texts.literal(field.default, place)}"
-    return f"{field.name}: {texts.type_text(hint, place)}{default}"
+    default = "" if field.default is dataclasses.MISSING else f" = {literal(texts, field.default, place)}"
+    return f"{field.name}: {texts.annotation_text(hint, place)}{default}"

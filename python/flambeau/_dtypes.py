@@ -46,10 +46,12 @@ class dtype:
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether elements are real floating-point numbers."""
         return self.name.startswith(("float", "bfloat"))
 
     @property
     def is_complex(self) -> bool:
+        """Whether elements are complex numbers."""
         return self.name.startswith("complex")
 
 

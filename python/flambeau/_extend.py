@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _native, _ops
 from ._dtypes import dtype as dtype_class
-from .errors import MisuseError, UnsupportedError
+from .errors import misuse, unsupported
 
 if TYPE_CHECKING:
     from ._native import Graph
@@ -53,7 +53,7 @@ def custom_op(
     """
     name, overload, args, results = _native.parse_schema(schema)
     if "::" not in name:
-        raise MisuseError(f"the operator `{name}` has no namespace: `namespace::name(...)`")
+        raise misuse(f"the operator `{name}` has no namespace: `namespace::name(...)`")
     position, fixed = _dtype(dtype, args)
 
     def register(kernel: Callable[..., Any]) -> _ops.Operator:
@@ -79,14 +79,14 @@ def _dtype(dtype: str | dtype_class | None, args: list[tuple[str, str, bool]]) -
     for i, (name, _, is_tensor) in enumerate(args):
         if name == dtype and is_tensor:
             return i, False
-    raise MisuseError(f"the operator has no tensor argument `{dtype}` whose dtype the results could have")
+    raise misuse(f"the operator has no tensor argument `{dtype}` whose dtype the results could have")
 
 
 class _Gradients:
     """The gradients of one operator as text: entries, and the functions that they call."""
 
     def __init__(self, name: str, overload: str, args: list[tuple[str, str, bool]], results: int) -> None:
-        from ._frontend import Texts
+        from ._texts import Texts
 
         self.name, self.overload, self.results = name, overload, results
         self.names = [arg for arg, _, _ in args]
@@ -101,24 +101,24 @@ class _Gradients:
         for names, function in stated.items():
             for name in names.split(","):
                 if name.strip() not in rest:
-                    raise MisuseError(f"{self.name} has no tensor argument `{name.strip()}` without a gradient")
+                    raise misuse(f"{self.name} has no tensor argument `{name.strip()}` without a gradient")
                 rest.remove(name.strip())
             lines.append(f"  {names} = {self._call(function)}")
         lines.extend(f"  {name} = none" for name in rest)
         if self.texts.objects or self.texts.constants or self.texts.exceptions or self.texts.overloads:
-            raise UnsupportedError(f"a gradient of {self.name} uses an object that has no text in programs")
+            raise unsupported(f"a gradient of {self.name} uses an object that has no text in programs")
         return "\n".join(lines) + "\n", "".join(text for text, _, _ in self.texts.parts())
 
     def _call(self, function: Gradient) -> str:
         if not isinstance(function, types.FunctionType):
-            raise MisuseError(f"a gradient of {self.name} is no function: {function!r}")
+            raise misuse(f"a gradient of {self.name} is no function: {function!r}")
         import inspect
 
         known = [*self.names, *self._numbered("grad"), *self._numbered("result")]
         parameters = list(inspect.signature(function).parameters)
         for parameter in parameters:
             if parameter not in known:
-                raise MisuseError(f"the parameter `{parameter}` of a gradient of {self.name} is none of {', '.join(known)}")
+                raise misuse(f"the parameter `{parameter}` of a gradient of {self.name} is none of {', '.join(known)}")
         return f"{self.texts.function(function)}({', '.join(parameters)})"
 
     def _numbered(self, name: str) -> list[str]:

@@ -44,12 +44,6 @@ def _blocks_of(owner: Any) -> list[Node]:
     return [node for block in blocks for node in block.nodes()]
 
 
-def _param_node(block: Block) -> Node | None:
-    """Returns the node whose results are the inputs of a block; ``None`` for a block without inputs."""
-    inputs = block.inputs()
-    return inputs[0].node if inputs else None
-
-
 def _find_node(self: Any, kind: str, recurse: bool = True) -> Node | None:
     """Returns the first node of a kind, ``None`` if there is none."""
     found = _nodes(self, kind, recurse)
@@ -63,9 +57,9 @@ def _find_all_nodes(self: Any, kind: str, recurse: bool = True) -> list[Node]:
 
 def _only(values: list[Value], what: str) -> Value:
     if len(values) != 1:
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(f"the node has {len(values)} {what}, not one")
+        raise misuse(f"the node has {len(values)} {what}, not one")
     return values[0]
 
 
@@ -94,10 +88,12 @@ class Use(tuple):  # type: ignore[type-arg]
 
     @property
     def user(self) -> Node:
+        """The node."""
         return self[0]  # type: ignore[no-any-return]
 
     @property
     def offset(self) -> int:
+        """The number of the operand."""
         return self[1]  # type: ignore[no-any-return]
 
     def isAfter(self, other: Use) -> bool:
@@ -107,8 +103,19 @@ class Use(tuple):  # type: ignore[type-arg]
         return other.user.is_before(self.user)
 
 
+    def __repr__(self) -> str:
+        return f"<Use {self.offset} of {self.user!r}>"
+
+
 _uses = Value.uses
-Value.uses = lambda self: [Use(use) for use in _uses(self)]  # type: ignore[method-assign, assignment]
+
+
+def _uses_of(self: Value) -> list[Use]:
+    """Returns the uses: nodes with the numbers of their operands."""
+    return [Use(use) for use in _uses(self)]
+
+
+Value.uses = _uses_of  # type: ignore[method-assign, assignment]
 
 
 def _matches(self: Node, schema: str) -> bool:
@@ -126,6 +133,7 @@ def _insert_point(self: Graph) -> Node:
 
 
 def _set_insert_point(self: Graph, node: Node) -> None:
+    """Sets the node before which `insertConstant` inserts."""
     _insert_points[self] = node
 
 
@@ -145,37 +153,100 @@ class _insert_point_guard:
         else:
             _insert_points[self._graph] = self._before
 
+
+def _param_node_of(self: Block) -> Node | None:
+    """Returns the node whose results are the inputs; ``None`` for a block without inputs."""
+    inputs = self.inputs()
+    return inputs[0].node if inputs else None
+
+
+def _inputs_at(self: Node, i: int) -> Value:
+    """Returns the operand of a number."""
+    return self.inputs()[i]
+
+
+def _outputs_at(self: Node, i: int) -> Value:
+    """Returns the result of a number."""
+    return self.outputs()[i]
+
+
+def _inputs_size(self: Node) -> int:
+    """Returns the number of operands."""
+    return len(self.inputs())
+
+
+def _outputs_size(self: Node) -> int:
+    """Returns the number of results."""
+    return len(self.outputs())
+
+
+def _is_after(self: Node, other: Node) -> bool:
+    """Returns whether the node comes behind another one in the order of the program."""
+    return other.is_before(self)
+
+
+def _str(self: Graph, print_source_ranges: bool = True) -> str:
+    """Returns the text, with positions in files if ``print_source_ranges``."""
+    return str(self) if print_source_ranges else self.text()
+
+
+def _insert_constant(self: Graph, value: Any) -> Value:
+    """Inserts a constant at the insert point."""
+    return self.constant(value, before=_insert_point(self))
+
+
+def _guard(self: Graph, node: Node) -> _insert_point_guard:
+    """Returns a context in which the insert point is before a node."""
+    return _insert_point_guard(self, node)
+
+
+def _set_debug_name(self: Value, name: str) -> Value:
+    """Sets the name. Another value with the name gets a numbered one."""
+    self.set_name(name)
+    return self
+
+
+def _debug_name(self: Value) -> str:
+    """Returns the name without `%`."""
+    return self.name
+
+
+def _set_type(self: Value, text: Any) -> None:
+    """Sets the type, as graphs print it."""
+    self.set_type(str(text))
+
+
 # The names that these methods have in PyTorch.
 for _class, _name, _method in (
     (Graph, "findNode", _find_node),
     (Graph, "findAllNodes", _find_all_nodes),
-    (Node, "findNode", _find_node),
-    (Node, "findAllNodes", _find_all_nodes),
-    (Block, "findNode", _find_node),
-    (Block, "findAllNodes", _find_all_nodes),
-    (Block, "paramNode", lambda self: _param_node(self)),
-    (Block, "returnNode", lambda self: self.return_node()),
-    (Node, "input", _input),
-    (Node, "output", _output),
-    (Node, "inputsAt", lambda self, i: self.inputs()[i]),
-    (Node, "outputsAt", lambda self, i: self.outputs()[i]),
-    (Node, "inputsSize", lambda self: len(self.inputs())),
-    (Node, "outputsSize", lambda self: len(self.outputs())),
-    (Node, "matches", _matches),
-    (Node, "destroy", lambda self: self.erase()),
-    (Node, "isBefore", lambda self, other: self.is_before(other)),
-    (Node, "isAfter", lambda self, other: other.is_before(self)),
-    (Node, "moveBefore", lambda self, other: self.move_before(other)),
-    (Node, "replaceInput", lambda self, index, value: self.replace_input(index, value)),
-    (Graph, "str", lambda self, print_source_ranges=True: str(self) if print_source_ranges else self.text()),
+    (Graph, "str", _str),
     (Graph, "insertPoint", _insert_point),
     (Graph, "setInsertPoint", _set_insert_point),
-    (Graph, "insert_point_guard", lambda self, node: _insert_point_guard(self, node)),
-    (Graph, "insertConstant", lambda self, value: self.constant(value, before=_insert_point(self))),
-    (Value, "setDebugName", lambda self, name: self.set_name(name) or self),
-    (Value, "replaceAllUsesWith", lambda self, value: self.replace_all_uses_with(value)),
-    (Value, "debugName", lambda self: self.name),
-    (Value, "setType", lambda self, text: self.set_type(str(text))),
-    (Value, "toIValue", lambda self: self.constant()),
+    (Graph, "insert_point_guard", _guard),
+    (Graph, "insertConstant", _insert_constant),
+    (Node, "findNode", _find_node),
+    (Node, "findAllNodes", _find_all_nodes),
+    (Node, "input", _input),
+    (Node, "output", _output),
+    (Node, "inputsAt", _inputs_at),
+    (Node, "outputsAt", _outputs_at),
+    (Node, "inputsSize", _inputs_size),
+    (Node, "outputsSize", _outputs_size),
+    (Node, "matches", _matches),
+    (Node, "destroy", Node.erase),
+    (Node, "isBefore", Node.is_before),
+    (Node, "isAfter", _is_after),
+    (Node, "moveBefore", Node.move_before),
+    (Node, "replaceInput", Node.replace_input),
+    (Block, "findNode", _find_node),
+    (Block, "findAllNodes", _find_all_nodes),
+    (Block, "paramNode", _param_node_of),
+    (Block, "returnNode", Block.return_node),
+    (Value, "setDebugName", _set_debug_name),
+    (Value, "debugName", _debug_name),
+    (Value, "replaceAllUsesWith", Value.replace_all_uses_with),
+    (Value, "setType", _set_type),
+    (Value, "toIValue", Value.constant),
 ):
     setattr(_class, _name, _method)

@@ -11,10 +11,10 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from .errors import UnsupportedError
+from .errors import unsupported
 
 if TYPE_CHECKING:
-    from ._frontend import Texts
+    from ._texts import Texts
     from ._torch_modules import TorchModule
 
 _DEFINITION = re.compile(r"(?m)^(class|def) (\w+)")
@@ -93,7 +93,7 @@ def _operator(found: re.Match[str]) -> str:
 
 def _constant(texts: Texts, value: Any, module: TorchModule) -> str:
     if not isinstance(value, _native.Tensor):
-        raise UnsupportedError(
+        raise unsupported(
             f"the module {module.original_name!r}, which is a part of a module that is compiled, has a constant of type "
             f"`{type(value).__name__}`"
         )
@@ -112,7 +112,7 @@ def values_of(module: TorchModule) -> dict[str, Any]:
         elif isinstance(value, _native.Tensor):
             value = module._tensor(name)
         elif isinstance(value, _native.ScriptObject):
-            raise UnsupportedError(
+            raise unsupported(
                 f"the module {module.original_name!r}, which is a part of a module that is compiled, has an attribute `{name}` that "
                 "is an object of a class"
             )

@@ -75,7 +75,11 @@ class Future:
     def __init__(self, value: Any) -> None:
         self._value = value
 
+    def __repr__(self) -> str:
+        return f"<Future {self._value!r}>"
+
     def wait(self) -> Any:
+        """Returns the result."""
         return self._value
 
     __class_getitem__ = classmethod(types.GenericAlias)
@@ -97,6 +101,9 @@ class Attribute:
     def __init__(self, value: Any, type: Any) -> None:
         self.value = value
         self.type = type
+
+    def __repr__(self) -> str:
+        return f"Attribute({self.value!r}, {self.type!r})"
 
 
 def is_attribute(value: Any) -> bool:

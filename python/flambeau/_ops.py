@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import _dtypes, _native
 from ._values import device
-from .errors import CompileError, MisuseError
+from .errors import CompileError, misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def type_text(value: Any) -> str | None:
             return plain.__name__
     if _dtypes.code_of(value) is not None:
         return "int"
-    raise MisuseError(f"a value of type {kind.__name__} cannot be the argument of an operator")
+    raise misuse(f"a value of type {kind.__name__} cannot be the argument of an operator")
 
 
 def _sequence_text(value: Sequence[Any]) -> str:
@@ -88,7 +88,7 @@ def _sequence_text(value: Sequence[Any]) -> str:
         return "List[Optional[Tensor]]"
     if isinstance(value, tuple):
         return f"Tuple[{', '.join(type_text(item) or 'None' for item in value)}]"
-    raise MisuseError(f"a list of values of types {', '.join(str(t) for t in texts)} cannot be an argument")
+    raise misuse(f"a list of values of types {', '.join(str(t) for t in texts)} cannot be an argument")
 
 
 def _plain(value: Any, text: str | None) -> Any:
@@ -193,11 +193,23 @@ class Operator:
         return f"<operator {self._target.removeprefix('torch.ops.')}>"
 
 
+def operator_names(namespace: str, only_methods: bool = False) -> list[str]:
+    """Returns the names of the operators of a namespace, or of those that are methods of tensors, without internal ones."""
+    names = (name.partition("::") for name, is_method in _native.operators().items() if is_method or not only_methods)
+    return [name for owner, _, name in names if owner == namespace and name[:1].islower()]
+
+
 class Namespace:
     """The operators of a namespace: ``flambeau.ops.aten``."""
 
     def __init__(self, name: str) -> None:
         self._torch_path = f"torch.ops.{name}"
+
+    def __repr__(self) -> str:
+        return f"<operators {self._torch_path.removeprefix('torch.ops.')}>"
+
+    def __dir__(self) -> list[str]:
+        return operator_names(self._torch_path.removeprefix("torch.ops."))
 
     def __getattr__(self, name: str) -> Operator:
         if name.startswith("__"):
@@ -211,6 +223,12 @@ class Namespaces:
     """All namespaces: ``flambeau.ops``."""
 
     _torch_path = "torch.ops"
+
+    def __repr__(self) -> str:
+        return "<operators>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({name.partition("::")[0] for name in _native.operators()})
 
     def __getattr__(self, name: str) -> Namespace:
         if name.startswith("__"):

@@ -10,11 +10,19 @@ from __future__ import annotations
 import ast
 import sys
 import types
+import typing
 import weakref
 from typing import Any
 
 from ._annotations import Unknown, type_of_value
-from ._frontend import Edits, Place, Rewriter, Source, Texts, commented_signature, scope_of
+from ._edits import Edits
+from ._names import scope_of
+from ._rewriter import Rewriter
+from ._signatures import commented_signature
+from ._sources import Place, Source
+
+if typing.TYPE_CHECKING:
+    from ._texts import Texts
 
 _declared: dict[tuple[str, str], list[types.FunctionType]] = {}
 """Declarations by module and qualified name, until the implementation is compiled."""
@@ -78,8 +86,8 @@ def implementation_text(
 ) -> str:
     """Returns the body of a function with the signature of a declaration, at the lines of the function."""
     edits = rewriter.edits
-    source, node = edits.source, edits.source.node
-    assert isinstance(node, ast.FunctionDef), "functions have a definition"
+    source = edits.source
+    node = source.function()
     rewriter.body(node)
     header = _header(rewriter, name, function, overload, node)
     first = node.body[0]
@@ -97,17 +105,16 @@ def _header(
     """Returns the first line of an implementation with the signature of a declaration."""
     texts = implementation.texts
     declared = Source(overload)
-    if not isinstance(declared.node, ast.FunctionDef):
-        raise declared.place(declared.node).error("only functions that `def` defines can be compiled")
+    definition = declared.function()
     rewriter = Rewriter(texts, Edits(declared), scope_of(overload))
-    args = declared.node.args
-    signature = commented_signature(declared.lines, declared.node)
-    result = None if declared.node.returns is None else ast.unparse(declared.node.returns)
+    args = definition.args
+    signature = commented_signature(declared.lines, definition)
+    result = None if definition.returns is None else ast.unparse(definition.returns)
     if signature is not None:
-        _annotate(args, signature[0], declared.place(declared.node))
+        _annotate(args, signature[0], declared.place(definition))
         result = signature[1]
     elif result is None and all(arg.annotation is None for arg in _parameters(args)):
-        raise declared.place(declared.node).error(
+        raise declared.place(definition).error(
             f"Must explicitly add type annotations to overloaded functions: {overload.__qualname__}"
         )
     defaults, own = _defaults(function), _defaults(overload)
@@ -132,7 +139,7 @@ def _header(
         if arg.arg in defaults and arg.arg not in declared_names:
             place = implementation.edits.source.place(arg)
             params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
-    returns = f" -> {rewriter._type(result, declared.place(declared.node))}" if result is not None else ""
+    returns = f" -> {rewriter.type_text(result, declared.place(definition))}" if result is not None else ""
     return f"def {name}({', '.join(params)}){returns}:"
 
 
@@ -174,7 +181,7 @@ def _parameters(args: ast.arguments) -> list[ast.arg]:
 def _typed(rewriter: Rewriter, arg: ast.arg) -> str:
     if arg.annotation is None:
         return arg.arg
-    return f"{arg.arg}: {rewriter._type(ast.unparse(arg.annotation), rewriter.edits.source.place(arg))}"
+    return f"{arg.arg}: {rewriter.type_text(ast.unparse(arg.annotation), rewriter.edits.source.place(arg))}"
 
 
 def _defaults(function: types.FunctionType) -> dict[str, Any]:

@@ -56,9 +56,9 @@ class Analysis(Generic[_T]):
         revision = graph.revision
         facts = self._function(graph)
         if graph.revision != revision:
-            from .errors import MisuseError
+            from .errors import misuse
 
-            raise MisuseError(f"the analysis `{self.__name__}` changed the graph")
+            raise misuse(f"the analysis `{self.__name__}` changed the graph")
         self._known[graph] = revision, facts
         return facts
 

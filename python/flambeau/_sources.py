@@ -1,4 +1,4 @@
-"""Where functions and classes are defined.
+"""Where functions and classes are defined: their lines, trees and positions.
 
 Python finds the source of a class by parsing the whole file at every question. Modules are compiled with many classes of one file,
 so here a file is parsed once, as long as it does not change.
@@ -12,6 +12,8 @@ import linecache
 import sys
 import types
 from typing import Any
+
+from .errors import AnnotationError, Error, UnsupportedError, unsupported
 
 _MAX_FILES = 64
 
@@ -130,3 +132,100 @@ def _classes(file: str, lines: list[str]) -> dict[str, list[tuple[int, int]]]:
         _files.clear()
     _files[file] = lines, found
     return found
+
+
+class Place:
+    """A range of characters of one line of a file, for errors."""
+
+    def __init__(self, file: str, line: int, column: int, text: str, width: int = 1) -> None:
+        self.file, self.line, self.column, self.text, self.width = file, line, column, text, width
+
+    def error(self, message: str, cls: type[UnsupportedError] = UnsupportedError) -> Error:
+        """Makes the exception for a construct that TorchScript does not support."""
+        return unsupported(message, [self.range("")], cls is AnnotationError)
+
+    def range(self, remark: str) -> tuple[str, int, int, int, str, str]:
+        """Returns the range, with a remark, as exceptions have it."""
+        return self.file, self.line, self.column, self.width, self.text, remark
+
+
+class Source:
+    """The lines of a definition, without common indentation, and its tree."""
+
+    def __init__(self, value: Any) -> None:
+        try:
+            lines, first, self.file = definition(value)
+        except (OSError, TypeError) as error:
+            name = getattr(value, "__qualname__", repr(value))
+            raise unsupported(f"the source of `{name}` cannot be found: {error}") from None
+        # Comments and texts over several lines can have less indentation than the definition.
+        indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
+        text = "".join(line.removeprefix(indent) for line in lines)
+        self.first = max(first, 1)
+        self.lines = text.splitlines()
+        try:
+            node = ast.parse(text).body[0]
+        except SyntaxError:
+            # A lambda within another statement, whose first line alone is not a statement.
+            raise self.place(None).error("only functions that `def` defines can be compiled") from None
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
+            raise self.place(node).error("only functions that `def` defines can be compiled")
+        self.node = node
+        if indent:
+            self._restore_texts("if True:\n" + "".join(lines))
+
+    def _restore_texts(self, indented: str) -> None:
+        """Gives literals of several lines the values that they have with their indentation."""
+        texts = [part for part in ast.walk(self.node) if is_text_of_several_lines(part)]
+        if texts:
+            originals = [part for part in ast.walk(ast.parse(indented)) if is_text_of_several_lines(part)]
+            for text, original in zip(texts, originals, strict=True):
+                text.value = original.value  # type: ignore[attr-defined]
+
+    @staticmethod
+    def of_text(text: str, name: str, node: Any) -> Source:
+        """Returns a definition in a text that is not a file."""
+        source = object.__new__(Source)
+        source.file, source.first, source.lines, source.node = name, 1, text.splitlines(), node
+        return source
+
+    def function(self, what: str = "functions") -> ast.FunctionDef:
+        """Returns the tree of a function.
+
+        Raises:
+            UnsupportedError: it is another definition, such as a coroutine.
+        """
+        if not isinstance(self.node, ast.FunctionDef):
+            raise self.place(self.node).error(f"only {what} that `def` defines can be compiled")
+        return self.node
+
+    def place(self, node: Any) -> Place:
+        """Returns the range of a node, or of its part in its first line. Of a definition it is the line."""
+        line = getattr(node, "lineno", 1)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        source = text.encode()
+        start = getattr(node, "col_offset", 0)
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else len(source.rstrip())
+        column, last = (len(source[:at].decode(errors="ignore")) for at in (start, start + 1 if end is None else end))
+        return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
+
+    def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
+        """Returns the position behind an operand and the parentheses that enclose it, and whether there are any."""
+        at, is_enclosed = (node.end_lineno, node.end_col_offset), False
+        line, column = at
+        while line <= len(self.lines):
+            rest = self.lines[line - 1].encode()[column:]
+            blank = len(rest) - len(rest.lstrip(b" \t\\"))
+            if not rest[blank:] or rest[blank:].startswith(b"#"):
+                line, column = line + 1, 0
+            elif rest[blank:].startswith(b")"):
+                column += blank + 1
+                at, is_enclosed = (line, column), True
+            else:
+                break
+        return at, is_enclosed
+
+
+def is_text_of_several_lines(node: ast.AST) -> bool:
+    """Returns whether a node is a string literal of more than one line."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno != node.end_lineno

@@ -8,7 +8,7 @@ from __future__ import annotations
 from . import _dtypes, _native, _ops
 from ._native import Tensor
 from ._values import device
-from .errors import MisuseError
+from .errors import misuse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,7 +62,18 @@ _IN_PLACE = {
     "ixor": "__ixor__", "ilshift": "__ilshift__", "irshift": "__irshift__", "imod": "remainder_", "ifloordiv": "floor_divide_",
     "ipow": "pow_",
 }  # fmt: skip
-_ATTRIBUTES = ("T", "H", "mT", "mH", "real", "imag", "is_leaf", "is_cuda", "itemsize", "nbytes")
+_ATTRIBUTES = {
+    "T": "The tensor with its dimensions in reverse order.",
+    "H": "The conjugate of the transposed matrix.",
+    "mT": "The tensor with its last two dimensions exchanged.",
+    "mH": "The conjugate of the tensor with its last two dimensions exchanged.",
+    "real": "The real parts.",
+    "imag": "The imaginary parts.",
+    "is_leaf": "Whether no recorded operator made the tensor.",
+    "is_cuda": "Whether the tensor is on a GPU: no.",
+    "itemsize": "The size of an element in bytes.",
+    "nbytes": "The size of all elements in bytes.",
+}
 """Attributes that are computed by a program."""
 
 
@@ -131,7 +142,12 @@ def _getattr(self: Tensor, name: str) -> Any:
     return bound
 
 
+def _dir(self: Tensor) -> list[str]:
+    return sorted({*object.__dir__(self), *_ops.operator_names("aten", only_methods=True)})
+
+
 def _tolist(self: Tensor) -> Any:
+    """Returns the elements as nested lists, of a tensor without dimensions as a number."""
     flat = self.flat()
     if self.ndim == 0:
         return flat[0]
@@ -182,8 +198,9 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def _numpy(self: Tensor) -> Any:
+    """Returns an array of NumPy over the memory."""
     if self.requires_grad:
-        raise MisuseError("the tensor requires a gradient; use `tensor.detach().numpy()`")
+        raise misuse("the tensor requires a gradient; use `tensor.detach().numpy()`")
     return _array(self)
 
 
@@ -205,20 +222,31 @@ def _repr(self: Tensor) -> str:
 
 
 def _size(self: Tensor, dim: int | None = None) -> Any:
+    """Returns the sizes, or that of one dimension."""
     return self.shape if dim is None else self.shape[dim]
 
 
 def _stride(self: Tensor, dim: int | None = None) -> Any:
+    """Returns the strides in elements, or that of one dimension."""
     return self.strides if dim is None else self.strides[dim]
 
 
+def _dim(self: Tensor) -> int:
+    """Returns the number of dimensions."""
+    return self.ndim
+
+
 def _requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
+    """Sets whether calls record how tensors depend on this one."""
     self.requires_grad = requires_grad
     return self
 
 
-def _attribute(name: str) -> property:
-    return property(lambda self: _ops.evaluate(f".{name}", lambda t: f"return {t[0]}.{name}", [self], f"Tensor.{name}"))
+def _attribute(name: str, doc: str) -> property:
+    def get(self: Tensor) -> Any:
+        return _ops.evaluate(f".{name}", lambda t: f"return {t[0]}.{name}", [self], f"Tensor.{name}")
+
+    return property(get, doc=doc)
 
 
 def _scalar(kind: type) -> Callable[[Tensor], Any]:
@@ -236,18 +264,18 @@ def _attach() -> None:
     """Adds the methods to the class."""
     members: dict[str, Any] = {
         "__getitem__": _getitem, "__setitem__": _setitem, "__getattr__": _getattr, "__iter__": _iter, "__len__": _len,
-        "__bool__": _bool, "__array__": _array, "__reduce__": _reduce, "__repr__": _repr, "__float__": _scalar(float),
+        "__bool__": _bool, "__array__": _array, "__reduce__": _reduce, "__dir__": _dir, "__repr__": _repr, "__float__": _scalar(float),
         "__int__": _scalar(int), "__complex__": _scalar(complex), "__index__": _own_index,
         "__hash__": object.__hash__, "__neg__": _unary("-"), "__pos__": lambda self: self, "__invert__": _unary("~"),
         "__abs__": lambda self: _ops.method("abs", self, (), {}),
-        "tolist": _tolist, "numpy": _numpy, "size": _size, "stride": _stride, "dim": lambda self: self.ndim,
+        "tolist": _tolist, "numpy": _numpy, "size": _size, "stride": _stride, "dim": _dim,
         "requires_grad_": _requires_grad_,
-        "dtype": property(lambda self: _dtypes.dtype_of_code(self.dtype_code)),
-        "device": property(lambda self: device("cpu")),
-        "data": property(lambda self: self.detach()),
+        "dtype": property(lambda self: _dtypes.dtype_of_code(self.dtype_code), doc="The element type."),
+        "device": property(lambda self: device("cpu"), doc="The device, which is ``cpu``."),
+        "data": property(lambda self: self.detach(), doc="A tensor over the same memory that requires no gradient."),
     }  # fmt: skip
-    for name in _ATTRIBUTES:
-        members[name] = _attribute(name)
+    for name, doc in _ATTRIBUTES.items():
+        members[name] = _attribute(name, doc)
     for name, symbol in _BINARY.items():
         members[f"__{name}__"] = _binary(symbol)
         members[f"__r{name}__"] = _reflected(symbol)
@@ -271,7 +299,7 @@ def _flat_data(data: Any) -> tuple[list[Any], list[int]]:
         shape.append(size)
         for part in level:
             if not isinstance(part, (list, tuple)) or len(part) != size:
-                raise MisuseError(f"expected sequences of equal length {size} at dimension {len(shape) - 1}")
+                raise misuse(f"expected sequences of equal length {size} at dimension {len(shape) - 1}")
         level = [item for part in level for item in part]
     return level, shape
 

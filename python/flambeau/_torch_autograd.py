@@ -12,9 +12,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from . import _native
+from . import _dtypes, _native
+from ._frames import warn_once
+from ._nested import mapped
+from .errors import unsupported
 
 
 def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
@@ -50,16 +54,64 @@ def shared(tensor: torch.Tensor) -> _native.Tensor:
     return known[0]
 
 
+def check_modes(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Refuses tensors of forward-mode differentiation, and warns of mixed precision: programs follow neither.
+
+    Raises:
+        UnsupportedError: an argument has a tangent.
+    """
+    if is_autocast():
+        warn_once(AUTOCAST)
+    if forward_ad._current_level >= 0:
+        mapped((args, kwargs), _check_tangent)
+
+
+AUTOCAST = (
+    "a compiled program runs in a context of `torch.autocast` for the CPU and does not follow it: its operators have the dtypes of "
+    "their operands"
+)
+
+
+def is_autocast() -> bool:
+    """Returns whether this thread is in a context of `torch.autocast` for the CPU."""
+    try:
+        return torch.is_autocast_enabled("cpu")
+    except TypeError:  # Before PyTorch 2.4.
+        return torch.is_autocast_cpu_enabled()
+
+
+def _check_tangent(value: Any) -> None:
+    if isinstance(value, torch.Tensor) and forward_ad.unpack_dual(value).tangent is not None:
+        raise unsupported("programs do not compute tangents: an argument is a dual tensor of `torch.autograd.forward_ad`")
+
+
+def _as_view(native: _native.Tensor, tensors: Sequence[torch.Tensor]) -> torch.Tensor | None:
+    """Returns a tensor of this package as a view of the tensor of PyTorch in whose memory it is; ``None`` if it is in that of none."""
+    if not native.numel():
+        return None
+    for tensor in tensors:
+        if tensor.layout == torch.strided and _dtypes.code_of(tensor.dtype) == native.dtype_code:
+            storage = tensor.untyped_storage()
+            offset = native.data_ptr() - storage.data_ptr()
+            if 0 <= offset < storage.nbytes():
+                return tensor.as_strided(native.shape, native.strides, offset // tensor.element_size())
+    return None
+
+
 class _Node(torch.autograd.Function):
-    """A node of PyTorch's graph. ``compute`` returns ``(leaves, outputs)``, tensors of this package: the counterparts of ``inputs``, and
-    the results of the node, which the record on this package's tape connects."""
+    """A node of PyTorch's graph. ``compute`` returns ``(leaves, outputs, owners)``. The first two are tensors of this package: the
+    counterparts of ``inputs``, and the results of the node, which the record on this package's tape connects. Results in the memory of
+    ``owners``, tensors of PyTorch, are views of them, so that PyTorch refuses writes to them whose gradient the node does not have."""
 
     @staticmethod
-    def forward(ctx: Any, compute: Callable[[], tuple[Any, Any]], *inputs: Any) -> Any:
+    def forward(ctx: Any, compute: Callable[[], tuple[Any, Any, Any]], *inputs: Any) -> Any:
         ctx.set_materialize_grads(False)
-        ctx.leaves, ctx.outputs = compute()
+        ctx.leaves, ctx.outputs, owners = compute()
         ctx.save_for_backward(*inputs)
-        results = tuple(_native.to_torch(output) for output in ctx.outputs)
+        views = [_as_view(output, owners) for output in ctx.outputs]
+        results = tuple(
+            _native.to_torch(output) if view is None else view for output, view in zip(ctx.outputs, views, strict=True)
+        )
         ctx.mark_non_differentiable(
             *(result for output, result in zip(ctx.outputs, results, strict=True) if not output.requires_grad)
         )
@@ -86,11 +138,11 @@ class _Node(torch.autograd.Function):
             return (None, *result)
         present: list[int] = []
 
-        def compute() -> tuple[Any, Any]:
+        def compute() -> tuple[Any, Any, Any]:
             own_seeds = [own(seed.contiguous(), seed.requires_grad) for seed in seeds]
             found = _native.gradients(outputs, own_seeds, held, True, True)
             present.extend(i for i, gradient in zip(wanted, found, strict=True) if gradient is not None)
-            return [*leaves, *own_seeds], [gradient for gradient in found if gradient is not None]
+            return [*leaves, *own_seeds], [gradient for gradient in found if gradient is not None], ()
 
         made = _Node.apply(compute, *saved, *seeds)
         for i, gradient in zip(present, made, strict=True):
@@ -114,16 +166,6 @@ def _give_gradient(native: _native.Tensor, tensor: torch.Tensor) -> None:
         tensor.grad = _native.to_torch(grad)
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return value._make(_mapped(part, change) for part in value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(part, change) for part in value)
-    if isinstance(value, dict):
-        return {key: _mapped(part, change) for key, part in value.items()}
-    return change(value)
-
-
 def call(
     function: _native.Function,
     args: tuple[Any, ...],
@@ -131,6 +173,7 @@ def call(
     parameters: Sequence[tuple[_native.Tensor, torch.Tensor]] = (),
 ) -> Any:
     """Calls a program whose arguments, or whose module's parameters, require gradients."""
+    check_modes(args, kwargs)
     inputs = [tensor for _, tensor in parameters]
     leaves = [native for native, _ in parameters]
     known: dict[int, torch.Tensor] = {id(tensor): tensor for tensor in inputs}
@@ -147,11 +190,11 @@ def call(
             leaves.append(made[id(value)])
         return made[id(value)]
 
-    args, kwargs = _mapped(args, converted), _mapped(kwargs, converted)
+    args, kwargs = mapped(args, converted), mapped(kwargs, converted)
     outputs: list[_native.Tensor] = []
     returned: list[Any] = []
 
-    def compute() -> tuple[Any, Any]:
+    def compute() -> tuple[Any, Any, Any]:
         returned.append(function.call_own(args, kwargs))
 
         def collect(value: Any) -> Any:
@@ -160,8 +203,8 @@ def call(
                 outputs.append(value)
             return value
 
-        _mapped(returned[0], collect)
-        return leaves, outputs
+        mapped(returned[0], collect)
+        return leaves, outputs, inputs
 
     for native, tensor in parameters:
         _lend_gradient(native, tensor)
@@ -178,6 +221,7 @@ def call(
         for leaf, given in zip(leaves, inputs, strict=True):
             if value.is_same(leaf):
                 return given
-        return _native.to_torch(value)
+        view = _as_view(value, inputs)
+        return _native.to_torch(value) if view is None else view.detach()
 
-    return _mapped(returned[0], back)
+    return mapped(returned[0], back)

@@ -11,6 +11,7 @@ A class of the user that derives from :class:`ScriptModule` is compiled after it
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import types
@@ -21,8 +22,10 @@ from typing import Any
 import torch
 
 from . import _native, _ops
-from ._torch_autograd import _mapped, call, follow, memory_of, shared
+from ._nested import mapped
+from ._torch_autograd import call, check_modes, follow, memory_of, shared
 from ._markers import is_attribute
+from ._module_kinds import containers
 from ._types import ModuleHandle
 from .jit import ScriptFunction, ScriptModule
 
@@ -66,9 +69,9 @@ class _Children(dict):  # type: ignore[type-arg]
     """The submodules of a module, by name. Its program has them as well: an assignment to the attribute exchanges one in both."""
 
     def _refused(self, *_: Any, **__: Any) -> Any:
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(
+        raise misuse(
             "the submodules of a compiled module cannot be added or removed; assign a compiled module to the attribute to exchange one"
         )
 
@@ -133,15 +136,15 @@ def called_part(origin: Any) -> TorchModule | None:
 
 def _as_modules(value: Any, owner: TorchModule) -> Any:
     """Returns the result of a method with modules in the place of their objects."""
-    if isinstance(value, _native.ScriptObject) and value.is_module:
+
+    def changed(part: Any) -> Any:
+        if not (isinstance(part, _native.ScriptObject) and part.is_module):
+            return part
         parts = (part for part in owner.modules() if isinstance(part, TorchModule))
-        known = next((part for part in parts if part._native.identity == value.identity), None)
-        return wrap(value) if known is None else known
-    if type(value) in (list, tuple):
-        return type(value)(_as_modules(part, owner) for part in value)
-    if type(value) is dict:
-        return {key: _as_modules(part, owner) for key, part in value.items()}
-    return value
+        known = next((known for known in parts if known._native.identity == part.identity), None)
+        return wrap(part) if known is None else known
+
+    return mapped(value, changed)
 
 
 class Method(ScriptFunction):
@@ -172,6 +175,7 @@ class Method(ScriptFunction):
             from ._trace import call_in_trace
 
             return call_in_trace(_ops.trace, self._function, args, kwargs, self._owner)
+        check_modes(args, kwargs)
         held = self._owner._held()
         if torch.is_grad_enabled() and not _has_own(args):
             learned = [pair for pair in held if pair[1].requires_grad]
@@ -198,7 +202,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _complete(self) -> None:
         """Compiles the module after its constructor."""
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
 
         modules = Modules(Texts())
@@ -290,7 +294,7 @@ class TorchModule(_Module, ScriptModule):
             held[native.identity] = part
             return native
 
-        made = _mapped(value, taken) if isinstance(value, torch.Tensor) or type(value) in (list, tuple, dict) else value
+        made = mapped(value, taken) if isinstance(value, torch.Tensor) or type(value) in (list, tuple, dict) else value
         self._native.set(name, made)
         for path, native in _elements(made):
             if native.identity in held:
@@ -358,6 +362,25 @@ class TorchModule(_Module, ScriptModule):
             raise AttributeError(f"{type(self).__name__} has no compiled method `forward`")
         return self._method("forward")
 
+    def _no_hook(name: str) -> Any:  # noqa: N805 - makes methods of the class
+        register = getattr(_Module, name)
+
+        @functools.wraps(register)
+        def refuse(self: TorchModule, *args: Any, **kwargs: Any) -> Any:
+            if "_native" not in self.__dict__:
+                return register(self, *args, **kwargs)
+            from .errors import misuse
+
+            raise misuse(f"{name} is not supported on ScriptModules: programs that call the module would not call the hook")
+
+        return refuse
+
+    register_forward_hook = _no_hook("register_forward_hook")
+    register_forward_pre_hook = _no_hook("register_forward_pre_hook")
+    register_backward_hook = _no_hook("register_backward_hook")
+    register_full_backward_hook = _no_hook("register_full_backward_hook")
+    register_full_backward_pre_hook = _no_hook("register_full_backward_pre_hook")
+
     @property
     def _c(self) -> ModuleHandle:
         """The object of the module by the names that it has in PyTorch."""
@@ -396,6 +419,8 @@ class TorchModule(_Module, ScriptModule):
             return self._method(getter)() if getter in native.methods() else member.fget(self)  # type: ignore[misc]
         if origin is self:
             return _Module.__getattr__(self, name)
+        if name in ("keys", "values", "items") and containers(type(origin)):
+            return getattr(modules, name)
         if isinstance(member, types.FunctionType):
             from ._markers import kind_of
 
@@ -426,12 +451,12 @@ class TorchModule(_Module, ScriptModule):
     def _exchange_module(self, name: str, value: Any) -> None:
         """Puts a compiled module in the place of another one: of any class that has the methods of the attribute's interface,
         otherwise of the same class. The program is compiled again, with the class of the new module."""
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
-        from .errors import MisuseError
+        from .errors import misuse
 
         if not isinstance(value, TorchModule) or "_native" not in value.__dict__:
-            raise MisuseError(
+            raise misuse(
                 f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}': "
                 f"{value}. To re-assign a module, compile it first"
             )
@@ -439,7 +464,7 @@ class TorchModule(_Module, ScriptModule):
         old, declared = modules[name], self._kinds[name][1]
         is_same = old is not None and type(origin_of(old)) is type(origin_of(value)) and origin_of(value) is not None
         if not is_same and old is not None and declared == old._native.class_name:
-            raise MisuseError(
+            raise misuse(
                 f"Expected a value of type '{declared}' for field '{name}', but found '{value._native.class_name}'"
             )
         root = self.__dict__["_root_of"]() or self
@@ -480,7 +505,7 @@ class TorchModule(_Module, ScriptModule):
 
     def _container(self, what: str = "is not a container of modules") -> Any:
         origin = self.__dict__.get("_origin")
-        names = [base.__name__ for base in type(origin).__mro__ if base.__module__ == "torch.nn.modules.container"]
+        names = containers(type(origin))
         if not names:
             raise TypeError(f"{self.original_name!r} object {what}")
         return names
@@ -511,18 +536,6 @@ class TorchModule(_Module, ScriptModule):
         if isinstance(key, str):
             return self._modules[key]
         return list(self._modules.values())[key]
-
-    def keys(self) -> Any:
-        self._container()
-        return self._modules.keys()
-
-    def items(self) -> Any:
-        self._container()
-        return self._modules.items()
-
-    def values(self) -> Any:
-        self._container()
-        return self._modules.values()
 
     def _copied(self, native: _native.ScriptObject) -> TorchModule:
         copy = _blank(None)

@@ -18,7 +18,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _dtypes, _native, _ops
-from .errors import CompileError, MisuseError, UnsupportedError
+from ._frames import position, user_frame
+from ._nested import mapped
+from .errors import misuse, unsupported, wrong
 
 
 class TracerWarning(Warning):
@@ -41,9 +43,6 @@ _STRICT = (
     "strict=False to trace() to allow this behavior."
 )
 
-_INTERNAL = (f"{__package__}.", "torch.")
-
-
 _NAME = re.compile(r"[A-Za-z]\w*")
 
 
@@ -55,23 +54,9 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _user_frame() -> Any:
-    """Returns the innermost frame of the user, ``None`` if there is none."""
-    frame: Any = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_INTERNAL):
-        frame = frame.f_back
-    return frame
-
-
-def user_frame() -> tuple[str, int]:
-    """Returns file and line of the innermost frame of the user."""
-    frame = _user_frame()
-    return ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
 def warn(text: str) -> None:
     """Warns at the line of the user that is traced."""
-    file, line = user_frame()
+    file, line = position(user_frame())
     warnings.warn_explicit(text, TracerWarning, file, line)
 
 
@@ -151,7 +136,7 @@ class Trace:
                 return found
             if value.requires_grad:
                 # Operators of PyTorch take a `TypeError`, which `MisuseError` is, as an unsupported operand.
-                raise CompileError(
+                raise wrong(
                     "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or "
                     "detaching the gradient"
                 )
@@ -189,8 +174,8 @@ class Trace:
         self.last = results[-1]
 
     def locate(self) -> None:
-        frame = _user_frame()
-        file, line = ("<unknown>", 1) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+        frame = user_frame()
+        file, line = position(frame)
         self.recorder.locate(file, line, "/".join(self.scopes))
         if frame is not None and self._unnamed:
             self.name(frame)
@@ -249,7 +234,7 @@ class Trace:
             seen.add(id(tensor))
             return tensor
 
-        example = _mapped(example, distinct)
+        example = _tensors_mapped(example, distinct)
         with self.pause():
             value = self.recorder.input(name, _detached(example))
         self.bind_result(value, example)
@@ -259,7 +244,7 @@ class Trace:
 def _check_inputs(inputs: Sequence[Any]) -> None:
     text = _type_of_example(tuple(inputs))
     if set(re.findall(r"\w+", text)) - {"Tensor", "List", "Dict", "Tuple"} - _key_types(inputs):
-        raise MisuseError(
+        raise misuse(
             f"Type '{text}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
         )
 
@@ -290,29 +275,21 @@ def _type_of_example(value: Any) -> str:
 def _common_type(types: Iterable[str], container: str, what: str) -> str:
     found = list(dict.fromkeys(types))
     if not found:
-        raise MisuseError(f"{container} trace inputs must have elements, by which their type is known")
+        raise misuse(f"{container} trace inputs must have elements, by which their type is known")
     if len(found) > 1:
-        raise MisuseError(
+        raise misuse(
             f"{container} inputs to traced functions must have consistent {what}. Found {found[0]} and {found[1]}"
         )
     return found[0]
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def _tensors_mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Returns a value with every tensor changed."""
-    if is_tensor(value):
-        return change(value)
-    if isinstance(value, dict):
-        return {key: _mapped(part, change) for key, part in value.items()}
-    if isinstance(value, tuple) and hasattr(value, "_make"):
-        return value._make(_mapped(part, change) for part in value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(part, change) for part in value)
-    return value
+    return mapped(value, lambda part: change(part) if is_tensor(part) else part)
 
 
 def _detached(value: Any) -> Any:
-    return _mapped(value, lambda tensor: tensor.detach() if tensor.requires_grad else tensor)
+    return _tensors_mapped(value, lambda tensor: tensor.detach() if tensor.requires_grad else tensor)
 
 
 def _check_output(value: Any, strict: bool) -> None:
@@ -320,17 +297,17 @@ def _check_output(value: Any, strict: bool) -> None:
         return
     if isinstance(value, dict):
         if strict:
-            raise MisuseError(f"Encountering a dict {_STRICT}")
+            raise misuse(f"Encountering a dict {_STRICT}")
         keys = {"Tensor" if is_tensor(key) else type(key).__name__ for key in value}
         if len(keys) > 1 or keys - {"str", "Tensor"} or not all(map(_is_tensor_or_tuple, value.values())):
-            raise MisuseError(
+            raise misuse(
                 "A dictionary in the result cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], "
                 "Union[Tensor, Tuple[Tensor, ...]]] can be a dictionary output of a traced function"
             )
         return
     if isinstance(value, list) and all(map(is_tensor, value)):
         if not value:
-            raise MisuseError("A list in the result of a traced function must have elements, by which its type is known")
+            raise misuse("A list in the result of a traced function must have elements, by which its type is known")
         if strict:
             # The elements are those of the example, which PyTorch allows.
             warn(f"Encountering a list {_STRICT}")
@@ -340,10 +317,10 @@ def _check_output(value: Any, strict: bool) -> None:
             _check_output(part, strict)
         return
     if value is None:
-        raise MisuseError(
+        raise misuse(
             "The traced function didn't return any values! Side-effects are not captured in traces, so it would be a no-op."
         )
-    raise MisuseError(
+    raise misuse(
         "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions, not a value of "
         f"type '{_shown_type(value)}'"
     )
@@ -374,7 +351,7 @@ def _names_of(function: Any, count: int) -> list[str]:
 def recording(trace: Trace) -> Iterator[None]:
     """Records the calls of this thread."""
     if _ops.trace is not None:
-        raise MisuseError("a trace within a trace")
+        raise misuse("a trace within a trace")
     with _own_numbers(trace):
         _ops.trace = trace
         _native.set_tracing(True)
@@ -511,13 +488,15 @@ def check(
     for example in inputs:
 
         def fresh(example: Sequence[Any] = example) -> list[Any]:
-            return [_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
+            return [_tensors_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TracerWarning)
             torch = sys.modules.get("torch")
             if torch is not None:
                 warnings.simplefilter("ignore", torch.jit.TracerWarning)
+                # Stated before.
+                warnings.filterwarnings("ignore", "a compiled program runs in a context of `torch.autocast`")
             again = checked.trace(fresh())
             wanted, found = checked.run(*fresh()), compiled(*fresh())
         difference = _difference(graph, again)
@@ -563,7 +542,7 @@ def call_in_trace(
         return result
     found = trace.modules.get(id(owner))
     if found is None or trace.program is None:
-        raise MisuseError(
+        raise misuse(
             f"the trace calls the compiled module {owner.original_name!r}, which is not part of the module that is traced"
         )
     # The method in the program of the trace, in which the class of the module has another name.
@@ -572,7 +551,7 @@ def call_in_trace(
     if name == "__call__":
         origin = vars(owner)["_origin"]
         if origin is not None and (origin._forward_hooks or origin._forward_pre_hooks):
-            raise UnsupportedError(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
+            raise unsupported(f"the trace calls the compiled module {owner.original_name!r}, which has hooks")
         name = "forward"
     own = trace.program.function(f"{class_name}.{name}")
     trace.call_method(path, name, own, operands, named, result)
@@ -584,7 +563,7 @@ def by_position(function: Callable[..., Any], named: dict[str, Any]) -> tuple[An
     bound = inspect.signature(function).bind(**named)
     if bound.kwargs:
         names = ", ".join(bound.kwargs)
-        raise UnsupportedError(f"a trace takes no arguments that can be given by name only: {names}")
+        raise unsupported(f"a trace takes no arguments that can be given by name only: {names}")
     return bound.args
 
 
@@ -610,12 +589,12 @@ class TracedModules:
     """The class and the object of a traced module, and the traces of its methods."""
 
     def __init__(self, module: Any) -> None:
-        from ._frontend import Texts
+        from ._texts import Texts
         from ._modules import Modules
 
         for part in module.modules():
             if "_native" not in vars(part) and part._backward_hooks:
-                raise MisuseError(f"Modules that have backward hooks assigned can't be compiled: {part!r}")
+                raise misuse(f"Modules that have backward hooks assigned can't be compiled: {part!r}")
         self.module = module
         texts = Texts()
         self._modules = Modules(texts, traced=True)

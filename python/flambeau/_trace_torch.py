@@ -20,6 +20,7 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from ._torch_autograd import is_autocast
 from ._trace import Trace, leaves, warn
 
 _CONVERSIONS = {
@@ -472,6 +473,8 @@ def modes(trace: Trace) -> Iterator[None]:
     """Records what PyTorch runs."""
     from torch._dispatch.python import enable_python_dispatcher
 
+    if is_autocast():
+        warn("A trace does not record the conversions that `torch.autocast` makes for the CPU")
     with ExitStack() as stack:
         stack.enter_context(_python_functions())
         stack.enter_context(_functions_of_pytorch(trace))

@@ -91,6 +91,9 @@ class ModuleHandle:
     def _method_names(self) -> list[str]:
         return list(self._module._native.methods())
 
+    def __repr__(self) -> str:
+        return f"<ModuleHandle {self.qualified_name}>"
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ModuleHandle) and bool(self._module._native.identity == other._module._native.identity)
 

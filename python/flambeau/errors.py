@@ -11,7 +11,11 @@ import weakref
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
+
+    Range = tuple[str, int, int, int, str, str]
+    """File, line, column and number of characters, from 1, the text of the line, and a remark."""
 
 __all__ = ["CompileError", "Error", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
 
@@ -98,6 +102,35 @@ def _class_of_raised(name: str) -> type[RuntimeError]:
     return _raised.setdefault(name, made)
 
 
+def misuse(message: str) -> Error:
+    """Makes the exception for a call that violates the contract of a function of this package."""
+    return _error("misuse", message)
+
+
+def wrong(message: str) -> Error:
+    """Makes the exception for a wrong program."""
+    return _error("input", message)
+
+
+def unsupported(message: str, ranges: Sequence[Range] = (), of_annotation: bool = False) -> Error:
+    """Makes the exception for a definition that the compiler does not support: at the first range, which was reached from the others."""
+    error: Any = _error("annotation" if of_annotation else "unsupported", message, ranges)
+    error._ranges = ranges
+    return error  # type: ignore[no-any-return]
+
+
+def reached_from(error: UnsupportedError, range: Range) -> Error:
+    """Returns an exception with one more range from which the definition was reached."""
+    ranges = getattr(error, "_ranges", ())
+    return unsupported(error.message, [*ranges, range], isinstance(error, AnnotationError)) if ranges else error
+
+
+def _error(kind: str, message: str, ranges: Sequence[Range] = ()) -> Error:
+    from . import _native
+
+    return _native.error(kind, message, list(ranges))
+
+
 def _make(
     fault: str,
     code: str,
@@ -112,6 +145,8 @@ def _make(
     if code == "F0002":
         # Syntax of Python that TorchScript does not have.
         cls = UnsupportedError
+    elif code == "F0110" and fault == "unsupported":
+        cls = AnnotationError
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")
         text = "The following operation failed in the TorchScript interpreter.\n" + text.removeprefix(f"error[{code}]: ")

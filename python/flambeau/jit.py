@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import os
 import sys
 import types
 
@@ -16,15 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from ._frontend import Fallback, Texts
+    from ._texts import Fallback, Texts
 
 __all__ = [
     "Attribute", "CompilationUnit", "ExportedProgram", "Future", "ScriptFunction", "ScriptModule", "annotate", "export",
     "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "save",
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
-
-_MISSING = object()
 
 
 class GradientRequired(Exception):
@@ -54,6 +51,7 @@ class ScriptFunction(_native.FunctionBase):
 
     @property
     def name(self) -> str:
+        """The name in the program."""
         return self._function.name
 
     @property
@@ -124,12 +122,13 @@ class CompilationUnit:
 
     def define(self, text: str, name: str = "<string>", _frames_up: int = 0) -> None:
         """Adds the functions and classes of a text. Names that the text does not define are those of the caller."""
-        from ._frontend import Texts
+        from ._names import scope_of_names
+        from ._texts import Texts
 
         frame = sys._getframe(1 + _frames_up)
         names = {**frame.f_globals, **frame.f_locals}
-        parts = [*self._parts, (text, name, lambda name: names.get(name, getattr(builtins, name, _MISSING)))]
-        texts = Texts(missing=_MISSING)
+        parts = [*self._parts, (text, name, scope_of_names(names))]
+        texts = Texts()
         for part in parts:
             texts.source(*part)
         self._program = texts.compile()
@@ -146,6 +145,12 @@ class CompilationUnit:
         if found is None:
             found = self._functions[name] = ScriptFunction(self._program.function(name))
         return found
+
+    def __repr__(self) -> str:
+        return f"<CompilationUnit {', '.join(self._program.entries()) or 'without functions'}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *self._program.entries()})
 
     def __getattr__(self, name: str) -> ScriptFunction:
         program = self.__dict__.get("_program")
@@ -235,22 +240,27 @@ class ScriptModule(metaclass=_ModuleType):
 
     @property
     def original_name(self) -> str:
+        """The name of the class that was compiled."""
         return str(self._native.class_name.rpartition(".")[2])
 
     @property
     def graph(self) -> Graph:
+        """A copy of the graph of ``forward`` as loaded."""
         return self._method("forward").graph
 
     @property
     def inlined_graph(self) -> Graph:
+        """A copy of the graph of ``forward`` with all calls inlined."""
         return self._method("forward").inlined_graph
 
     @property
     def code(self) -> str:
+        """The body of ``forward`` as source."""
         return self._method("forward").code
 
     @property
     def code_with_constants(self) -> tuple[str, types.SimpleNamespace]:
+        """The body of ``forward`` as source, and the values of its constants ``CONSTANTS.c0``, ``CONSTANTS.c1`` as attributes."""
         return self._method("forward").code_with_constants
 
     def _tensors(self, kind: str) -> Iterator[tuple[str, Tensor]]:
@@ -267,6 +277,7 @@ class ScriptModule(metaclass=_ModuleType):
         return self._tensors("parameter")
 
     def parameters(self) -> Iterator[Tensor]:
+        """Returns all parameters, each once."""
         return (tensor for _, tensor in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
@@ -274,6 +285,7 @@ class ScriptModule(metaclass=_ModuleType):
         return self._tensors("buffer")
 
     def buffers(self) -> Iterator[Tensor]:
+        """Returns all buffers, each once."""
         return (tensor for _, tensor in self.named_buffers())
 
     def named_children(self) -> Iterator[tuple[str, ScriptModule]]:
@@ -302,10 +314,12 @@ class ScriptModule(metaclass=_ModuleType):
         return {**dict(self.named_parameters()), **dict(self.named_buffers())}
 
     def train(self, mode: bool = True) -> ScriptModule:
+        """Sets the attribute ``training`` of this module and those below it."""
         self._native.train(mode)
         return self
 
     def eval(self) -> ScriptModule:
+        """Sets evaluation mode: ``training`` is false."""
         return self.train(False)
 
     def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
@@ -355,6 +369,10 @@ class PlainModule(ScriptModule):
             return self._method(f"__{name}_getter")()
         return _wrapped(native.get(name))
 
+    def __dir__(self) -> list[str]:
+        own = (name for name, _, _ in self._native.attributes())
+        return sorted({*object.__dir__(self), *own, *self._native.methods()})
+
     def __setattr__(self, name: str, value: Any) -> None:
         if f"__{name}_setter" in self._native.methods():
             self._method(f"__{name}_setter")(value)
@@ -391,7 +409,11 @@ class ExportedProgram:
 
     @property
     def graph(self) -> Graph:
+        """A copy of the graph."""
         return self._native.graph()
+
+    def __repr__(self) -> str:
+        return f"<ExportedProgram\n{self.graph}>"
 
     def to_module(self) -> ScriptModule:
         """Returns the program as a TorchScript module, which can be frozen and saved."""
@@ -424,7 +446,7 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         CompileError: the definition is wrong.
         UnsupportedError: the definition needs something that the compiler does not have.
     """
-    from ._frontend import Texts
+    from ._texts import Texts
 
     if definition is None:
         return lambda given: script(given, fallback=fallback)
@@ -456,7 +478,8 @@ def _script(definition: Any, texts: Texts) -> Any:
         texts.class_name(definition)
         texts.compile()
         return definition
-    from ._modules import Modules, is_module, prepared
+    from ._module_kinds import is_module
+    from ._modules import Modules, prepared
 
     if is_module(definition):
         definition = prepared(definition, {})
@@ -466,9 +489,9 @@ def _script(definition: Any, texts: Texts) -> Any:
         module.__dict__["_fallbacks"] = texts.fallbacks
         return module
     if type(definition).__module__ == "builtins" or callable(definition):
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(f"an object of type `{type(definition).__name__}` is not a function, class or module")
+        raise misuse(f"an object of type `{type(definition).__name__}` is not a function, class or module")
     # An instance of a class: an object of the program with its attributes.
     name = texts.type_name(texts.class_name(type(definition)))
     return PlainModule(_native.new_object(texts.compile(), name, dict(vars(definition))))
@@ -477,7 +500,8 @@ def _script(definition: Any, texts: Texts) -> Any:
 def _compiled(function: types.FunctionType, texts: Texts) -> ScriptFunction:
     """Compiles a function. With fallback, functions and classes that it reaches and that do not compile are left to Python as a
     whole."""
-    from ._frontend import Source, Texts
+    from ._sources import Source
+    from ._texts import Texts
     from ._overloads import overloads_of
     from .errors import CompileError, UnsupportedError
 
@@ -549,7 +573,7 @@ def trace(
         UnsupportedError: the compiler does not have an operator that is called.
     """
     from . import _trace
-    from ._modules import is_module
+    from ._module_kinds import is_module
 
     if example_kwarg_inputs is not None:
         example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
@@ -586,12 +610,12 @@ def trace_module(
     """Traces methods of a module of PyTorch, each on its example arguments: see :func:`trace`. The result has the module's
     parameters, buffers and submodules."""
     from . import _trace
-    from ._modules import is_module
+    from ._module_kinds import is_module
 
     if not is_module(mod):
-        from .errors import MisuseError
+        from .errors import misuse
 
-        raise MisuseError(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
+        raise misuse(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
     modules = _trace.TracedModules(mod)
     examples = {name: _trace.as_tuple(given) for name, given in inputs.items()}
     graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
@@ -609,17 +633,26 @@ def is_tracing() -> bool:
     return _ops.trace is not None and bool(_ops.trace.active)
 
 
+_LATE = {
+    "_overload": ("_overloads", "overload"),
+    "_overload_method": ("_overloads", "overload"),
+    "TracerWarning": ("_trace", "TracerWarning"),
+    "TracingCheckError": ("_trace", "TracingCheckError"),
+}
+"""What few programs use: modules that are imported when a name is first used, and the names there."""
+
+
 def __getattr__(name: str) -> Any:
-    """What few programs use."""
-    if name in ("_overload", "_overload_method"):
-        from ._overloads import overload
+    if name not in _LATE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        return overload
-    if name in ("TracerWarning", "TracingCheckError"):
-        from . import _trace
+    module, own_name = _LATE[name]
+    return getattr(importlib.import_module(f"{__package__}.{module}"), own_name)
 
-        return getattr(_trace, name)
-    raise AttributeError(name)
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in _LATE if not name.startswith("_"))})
 
 
 def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None = None) -> Any:

@@ -23,6 +23,11 @@ class TorchName:
         setattr(self, name, member)
         return member
 
+    def __dir__(self) -> list[str]:
+        from ._ops import operator_names
+
+        return operator_names("aten", only_methods=True) if self._torch_path == "torch.Tensor" else []
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from ._ops import call
 
@@ -30,6 +35,17 @@ class TorchName:
 
     def __repr__(self) -> str:
         return self._torch_path
+
+
+def __dir__() -> list[str]:
+    from . import _dtypes
+    from ._ops import operator_names
+
+    return sorted({*_dtypes.DTYPES, *operator_names("aten"), *_NAMES})
+
+
+_NAMES = ("Tensor", "device", "dtype", "jit", "layout", "memory_format", "nn", "ops")
+"""Names of PyTorch that programs use and that are no operators."""
 
 
 def _member(path: str) -> Any:

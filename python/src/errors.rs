@@ -3,7 +3,10 @@
 //! The exception classes are Python's (`flambeau/errors.py`), so that programs can subclass and pickle them. This file
 //! passes the parts of an [`Error`] to the function there that selects the class.
 
+use std::sync::Arc;
+
 use flambeau::ir::diag::Label;
+use flambeau::ir::{Diagnostic, Source, SourceRange};
 use flambeau::{Error, Fault};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -25,6 +28,35 @@ pub(crate) fn raise_tensor(py: Python<'_>, error: flambeau::tensor::TensorError)
 #[cold]
 pub(crate) fn misuse(py: Python<'_>, message: String) -> PyErr {
     raise(py, &Error::new(Fault::Misuse, "X0003", message))
+}
+
+/// A range of one line: file, number of the line, column from 1 and number of characters, the line, and a remark.
+type Range = (String, u32, usize, usize, String, String);
+
+/// Makes the exception for an error that Python finds, in the form of those that the compiler finds. A definition that is wrong
+/// or not supported is so at the first range; the others are the calls because of which it is compiled.
+#[pyfunction]
+pub(crate) fn error(py: Python<'_>, kind: &str, message: String, ranges: Vec<Range>) -> PyResult<Py<PyAny>> {
+    let (fault, code) = match kind {
+        "unsupported" => (Fault::Unsupported, "F0101"),
+        "annotation" => (Fault::Unsupported, "F0110"),
+        "input" => (Fault::Input, "F0100"),
+        _ => (Fault::Misuse, "X0003"),
+    };
+    if ranges.is_empty() {
+        return Ok(make(py, &Error::new(fault, code, message))?.into_value(py).into_any());
+    }
+    let mut diagnostic = Diagnostic::new(fault, code, message);
+    for (index, (name, first_line, column, width, text, remark)) in ranges.into_iter().enumerate() {
+        let start: usize = text.chars().take(column.saturating_sub(1)).map(char::len_utf8).sum();
+        let length: usize = text[start..].chars().take(width).map(char::len_utf8).sum();
+        let source = Arc::new(Source { name, text, first_line, origin: None });
+        // Lines are lines of files that Python read; a longer one has no position in the error.
+        let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(start + length)) else { continue };
+        let at = SourceRange { source, range: start..end };
+        diagnostic = if index == 0 { diagnostic.at(at).label(remark) } else { diagnostic.also(at, remark) };
+    }
+    Ok(make(py, &Error::from(diagnostic))?.into_value(py).into_any())
 }
 
 fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

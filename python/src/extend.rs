@@ -7,6 +7,7 @@
 //! A shape function states facts that passes rely on. The kernel's results are compared with the function after every call
 //! ([`Operator::check`]), so that a wrong function is an error and not a wrong program.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use flambeau::analysis::{Dtype, ResultShapes};
@@ -45,6 +46,22 @@ struct Operator {
     gradients: Option<Gradients>,
     has_side_effects: bool,
     doc: Option<&'static str>,
+}
+
+/// The qualified names of all operators with kernels, without those of overloads, in alphabetical order; and whether they are
+/// methods of tensors.
+#[pyfunction]
+pub(crate) fn operators(py: Python<'_>) -> PyResult<BTreeMap<String, bool>> {
+    let session = session(py)?;
+    let registry = session.registry();
+    let mut names = BTreeMap::new();
+    for id in registry.ids().filter(|&id| registry.facet::<Kernel>(id).is_some()) {
+        let schema = registry.schema(id);
+        let receiver = schema.args.first().filter(|arg| arg.name.as_str() == "self");
+        let is_method = receiver.is_some_and(|arg| arg.ty == Type::TENSOR);
+        *names.entry(schema.name.to_string()).or_default() |= is_method;
+    }
+    Ok(names)
 }
 
 /// The effects of an operator whose runs all count, in their order. What it writes is stated by its schema.

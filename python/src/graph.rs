@@ -177,10 +177,12 @@ impl PyGraph {
         self.nodes_of(ids)
     }
 
+    /// The inputs, in order.
     fn inputs(&self) -> Vec<PyValue> {
         self.0.lock().inputs().map(|id| PyValue(Arc::clone(&self.0), id)).collect()
     }
 
+    /// The outputs, in order.
     fn outputs(&self) -> Vec<PyValue> {
         self.0.lock().outputs().map(|id| PyValue(Arc::clone(&self.0), id)).collect()
     }
@@ -322,14 +324,17 @@ impl PyNode {
         Ok(self.lock(py)?.op_name(self.1).to_string())
     }
 
+    /// The operands, in order.
     fn inputs(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         Ok(self.lock(py)?.operands(self.1).map(|id| self.value(id)).collect())
     }
 
+    /// The results, in order.
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         Ok(self.lock(py)?.results(self.1).map(|id| self.value(id)).collect())
     }
 
+    /// The blocks: the branches of `prim::If`, the body of `prim::Loop`.
     fn blocks(&self, py: Python<'_>) -> PyResult<Vec<PyBlock>> {
         Ok(self.lock(py)?.blocks(self.1).map(|id| PyBlock(Arc::clone(&self.0), id)).collect())
     }
@@ -430,6 +435,7 @@ impl PyValue {
 
 #[pymethods]
 impl PyValue {
+    /// The name without `%`, unique in the graph.
     #[getter]
     fn name(&self, py: Python<'_>) -> PyResult<String> {
         let graph = self.lock(py)?;
@@ -510,16 +516,19 @@ impl PyValue {
 
 #[pymethods]
 impl PyBlock {
+    /// The nodes, in order, without those of inner blocks.
     fn nodes(&self, py: Python<'_>) -> PyResult<Vec<PyNode>> {
         let graph = self.lock(py)?;
         Ok(graph.nodes(self.1).map(|id| PyNode(Arc::clone(&self.0), id)).collect())
     }
 
+    /// The inputs: the iteration number and the carried values of a loop.
     fn inputs(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let graph = self.lock(py)?;
         Ok(graph.block_inputs(self.1).map(|id| PyValue(Arc::clone(&self.0), id)).collect())
     }
 
+    /// The outputs: the results of a branch, the condition and the carried values of a loop.
     fn outputs(&self, py: Python<'_>) -> PyResult<Vec<PyValue>> {
         let graph = self.lock(py)?;
         Ok(graph.block_outputs(self.1).map(|id| PyValue(Arc::clone(&self.0), id)).collect())
@@ -529,6 +538,21 @@ impl PyBlock {
     fn return_node(&self, py: Python<'_>) -> PyResult<PyNode> {
         let id = self.lock(py)?.ret(self.1);
         Ok(PyNode(Arc::clone(&self.0), id))
+    }
+
+    fn __repr__(&self) -> String {
+        let graph = self.0.lock();
+        if !graph.has_block(self.1) {
+            return "<Block (erased)>".to_owned();
+        }
+        let inputs: Vec<String> = graph
+            .block_inputs(self.1)
+            .map(|input| format!("%{} : {}", graph.name(input), graph.ty(input)))
+            .collect();
+        let outputs: Vec<String> =
+            graph.block_outputs(self.1).map(|output| format!("%{}", graph.name(output))).collect();
+        let nodes = graph.nodes(self.1).count();
+        format!("<Block ({}) -> ({}), {nodes} nodes>", inputs.join(", "), outputs.join(", "))
     }
 }
 

@@ -46,6 +46,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fuzz::fuzz_pass, module)?)?;
     module.add_class::<extend::PyRuleText>()?;
     module.add_function(wrap_pyfunction!(extend::parse_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(extend::operators, module)?)?;
     module.add_function(wrap_pyfunction!(extend::register_operator, module)?)?;
     module.add_function(wrap_pyfunction!(extend::register_rules, module)?)?;
     module.add_function(wrap_pyfunction!(graph::parse_graph, module)?)?;
@@ -53,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tensor::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::from_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::to_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(errors::error, module)?)?;
     module.add_function(wrap_pyfunction!(program::compile, module)?)?;
     module.add_function(wrap_pyfunction!(program::compile_texts, module)?)?;
     module.add_function(wrap_pyfunction!(program::new_object, module)?)?;

@@ -70,20 +70,24 @@ impl PyTensor {
         PyTuple::new(py, self.0.strides())
     }
 
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.0.rank()
     }
 
+    /// The element type as PyTorch's number.
     #[getter]
     fn dtype_code(&self) -> i64 {
         self.0.dtype().scalar_type()
     }
 
+    /// The number of elements.
     fn numel(&self) -> usize {
         self.0.numel()
     }
 
+    /// Whether the elements are in row-major order without gaps.
     fn is_contiguous(&self) -> bool {
         self.0.is_contiguous()
     }
@@ -122,6 +126,7 @@ impl PyTensor {
         Ok(scalar(py, &or_raise(py, self.0.item())?))
     }
 
+    /// Whether calls record how the tensor depends on this one.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.0.requires_grad()

@@ -21,7 +21,7 @@ pub mod soundness {
 pub mod tape {
     pub use flambeau_exec::tape::{
         BackwardOptions, HookHandle, Tape, accumulated_grad, backward, clear_accumulated_grad, detach,
-        gradients, is_leaf, is_recorded, set_accumulated_grad,
+        gradients, implicit_gradient, is_leaf, is_recorded, set_accumulated_grad,
     };
 }
 

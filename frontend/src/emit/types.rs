@@ -474,11 +474,16 @@ fn repeated(value: IValue, n: Option<u32>) -> IValue {
     list_of(value.type_of(), vec![value; n as usize])
 }
 
-/// Converts a literal to a declared type: ints to floats, and element types of lists and dictionaries, at any depth.
+/// Converts a literal to a declared type: ints to floats, names of devices to devices, and element types of lists and
+/// dictionaries, at any depth.
 fn fitted(value: IValue, ty: Type) -> IValue {
     let ty = ty.unwrap_optional();
     match value {
         IValue::Int(v) if ty == Type::FLOAT => IValue::Float(v as f64),
+        IValue::Str(text) if ty == Type::DEVICE => match text.to_string().parse() {
+            Ok(device) => IValue::Device(device),
+            Err(_) => IValue::Str(text),
+        },
         IValue::List(list) => {
             let Some(elem) = ty.list_elem() else { return IValue::List(list) };
             let items: Vec<IValue> = list.to_vec().into_iter().map(|item| fitted(item, elem)).collect();

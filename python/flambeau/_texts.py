@@ -1,0 +1,302 @@
+"""The texts of a program: the functions and classes that are reached from the first one, each once."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import _native, errors
+from ._annotations import Unknown, annotation_text
+from ._edits import Edits
+from ._markers import kind_of
+from ._names import MISSING, scope_of
+from ._objects import literal, reference
+from ._rewriter import Rewriter
+from ._signatures import make_static, raise_instead
+from ._sources import Place, Source
+from .errors import AnnotationError, UnsupportedError, reached_from
+
+
+class Fallback:
+    """A use of an object that a program leaves to Python."""
+
+    def __init__(self, name: str, value: Any, reason: str, place: Place) -> None:
+        self.name = name
+        """The name in the program."""
+        self.value = value
+        self.reason = reason
+        """Why it is not compiled."""
+        self.file, self.line, self.column = place.file, place.line, place.column
+
+    def __repr__(self) -> str:
+        return f"<Fallback {self.name}: {self.reason} at {self.file}:{self.line}:{self.column}>"
+
+
+class Texts:
+    """The texts of one program."""
+
+    def __init__(self, fallback: bool = False, prefix: str = "") -> None:
+        # What the names of functions and classes start with.
+        self._prefix = prefix
+        # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
+        self._of_torch = False
+        self.texts: list[tuple[str, str, int]] = []
+        # Functions are compiled in this order: those that a function calls come behind it, so that errors in them name the calls.
+        self.functions: list[tuple[str, str, int]] = []
+        # Whether what cannot be compiled is left to Python.
+        self.fallback = fallback
+        self.objects: dict[str, Any] = {}
+        # Tensors that are defaults of parameters, by name.
+        self.constants: dict[str, _native.Tensor] = {}
+        # The functions of names with several signatures.
+        self.overloads: dict[str, list[str]] = {}
+        # Exception classes of the user, by name, with their qualified names.
+        self.exceptions: dict[str, str] = {}
+        self.fallbacks: list[Fallback] = []
+        # Functions and classes that did not compile and are therefore left to Python, with the reasons.
+        self.refused: dict[int, tuple[Any, str]] = {}
+        self._origins: list[tuple[Any, str, int, int]] = []
+        self._classes: dict[str, type] = {}
+        self._names: dict[int, str] = {}
+        # Qualified names of the types that classes become, by the names of the classes in the texts.
+        self._type_names: dict[str, str] = {}
+        self._used_types: set[str] = set()
+        # Functions and methods that are compiled only if others call them, by qualified name.
+        self.optional: set[str] = set()
+        # Whether what is added is reached from optional methods only.
+        self.is_candidate = False
+        # The names of the functions that are being rewritten, each called by the one before.
+        self.rewritten: list[str] = []
+        # Class methods by class and function.
+        self._class_methods: dict[tuple[Any, Any], types.MethodType] = {}
+        # Objects whose identity is a key stay alive.
+        self._objects: list[Any] = []
+        # The modules whose functions programs call on objects of Python.
+        self._used = {"operator", "builtins"}
+
+    def use_torch(self) -> None:
+        """States that the program is one of PyTorch."""
+        self._of_torch = True
+
+    def parts(self) -> list[tuple[str, str, int]]:
+        """Returns all texts with their files and lines."""
+        return [*self.texts, *self.functions]
+
+    def compile(self) -> _native.Program:
+        """Compiles what was collected."""
+        return _native.compile_texts(
+            self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+            self._type_names, self.optional,
+        )  # fmt: skip
+
+    def classes(self) -> list[tuple[str, type]]:
+        """Returns the classes of Python by their names in the texts."""
+        return [(name, self._classes[type_name]) for name, type_name in self._type_names.items() if type_name in self._classes]
+
+    def origin(self, file: str, line: int) -> Any:
+        """Returns the function or class whose text has a line of a file, ``None`` if none has it."""
+        found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
+        return found[-1] if found else None
+
+    def add(self, value: Any, text: str, file: str, first: int, at: int | None = None) -> None:
+        """Adds the text of a function, at a position among the functions, or of a class."""
+        if at is None:
+            self.texts.append((text, file, first))
+        else:
+            self.functions.insert(at, (text, file, first))
+        self._origins.append((value, file, first, first + text.count("\n")))
+
+    def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
+        """Leaves an object to Python, and returns its name in the program."""
+        known = self._names.get(id(value))
+        if known is None:
+            known = self.reserve(name, value)
+            self.objects[known] = value
+        self.fallbacks.append(Fallback(known, value, reason, place))
+        return known
+
+    def reserve(self, name: str, key: Any) -> str:
+        """Gives an object a name that no other one of the program has."""
+        name = self._prefix + "".join(c if c.isalnum() or c == "_" else "_" for c in name)
+        unique, count = name, 0
+        while unique in self._used:
+            count += 1
+            unique = f"{name}_{count}"
+        self._used.add(unique)
+        self._names[id(key)] = unique
+        self._objects.append(key)
+        return unique
+
+    def reserve_class(self, qualified: str, key: Any) -> str:
+        """Gives a class a name like ``reserve``, and its type a qualified name, with PyTorch's mark if the program has another type
+        of that name."""
+        module, _, name = qualified.rpartition(".")
+        unique = self.reserve(name, key)
+        count = 0
+        while qualified in self._used_types:
+            qualified = f"{module}.___torch_mangle_{count}.{name}"
+            count += 1
+        self._used_types.add(qualified)
+        self._type_names[unique] = qualified
+        if isinstance(key, type):
+            self._classes[qualified] = key
+        return unique
+
+    def type_name(self, name: str) -> str:
+        """Returns the qualified name of the type of a class by its name in the texts."""
+        return self._type_names[name]
+
+    def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
+        """Adds the definitions of a text, whose free names ``find`` resolves."""
+        text = textwrap.dedent(text)
+        try:
+            tree = ast.parse(text)
+        except SyntaxError:
+            # The compiler reports the error.
+            self.texts.append((text, file, 1))
+            return
+        own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        self._used |= own
+        source = Source.of_text(text, file, tree)
+        edits = Edits(source)
+
+        rewriter = Rewriter(self, edits, lambda name: MISSING if name in own else find(name), text=True)
+        for node in tree.body:
+            rewriter.visit(node)
+        self.texts.append((edits.text(1, len(source.lines)), file, 1))
+
+    def known(self, key: Any) -> str | None:
+        return self._names.get(id(key))
+
+    def class_method(self, method: types.MethodType) -> str:
+        """Adds a method of a class for one class, and returns its name in the program."""
+        # Each look-up in the class makes another object.
+        key = self._class_methods.setdefault((method.__self__, method.__func__), method)
+        return self.known(key) or self._added(method.__func__, key, method.__self__)  # type: ignore[arg-type]
+
+    def function(self, function: types.FunctionType) -> str:
+        """Adds a function, and returns its name in the program."""
+        from ._overloads import function_texts, overloads_of
+
+        known = self.known(function)
+        if known is not None:
+            return known
+        overloads = overloads_of(function)
+        if overloads:
+            return function_texts(self, function, overloads)
+        return self._added(function, function)
+
+    def _added(self, function: types.FunctionType, key: Any, cls: type | None = None) -> str:
+        """Adds a function under a new name; the first parameter of a class method is the class."""
+        source = Source(function)
+        node = source.function()
+        name = self.reserve(function.__name__, key)
+        if self.is_candidate:
+            self.optional.add(name)
+        edits = Edits(source)
+        edits.rename(node, name)
+        rewriter = Rewriter(self, edits, scope_of(function))
+        if cls is not None:
+            make_static(cls, node, rewriter)
+        at = len(self.functions)
+        if kind_of(function) == "unused":
+            raise_instead(edits, node, rewriter)
+        else:
+            rewriter.function(node, function)
+        last = node.end_lineno or len(source.lines)
+        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
+        return name
+
+    def called(self, function: types.FunctionType | types.MethodType, place: Place) -> str:
+        """Adds a function or a class method that is called at a place, and returns its name in the program."""
+        try:
+            return self.class_method(function) if isinstance(function, types.MethodType) else self.function(function)
+        except UnsupportedError as error:
+            caller = f" since it was called from '{self.rewritten[-1]}'" if self.rewritten else ""
+            raise reached_from(error, place.range(f"'{function.__name__}' is being compiled{caller}")) from None
+
+    def compiled_function(self, function: Any, place: Place) -> str:
+        """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""
+        known = self.known(function)
+        if known is not None:
+            return known
+        # With the functions that it calls.
+        text = function.inlined_graph.function().code
+        try:
+            node = ast.parse(text).body[0]
+        except (SyntaxError, IndexError):
+            node = None
+        if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
+            raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
+        name = self.reserve(function.__name__, function)
+        text = text.replace(f"def {node.name}(", f"def {name}(", 1)
+        self.texts.append((text, f"<{name}>", 1))
+        return name
+
+    def class_name(self, cls: type) -> str:
+        """Adds a class, and returns its name in the program."""
+        known = self.known(cls)
+        if known is not None:
+            return known
+        if issubclass(cls, BaseException):
+            return self._exception(cls)
+        from ._classes import class_text
+
+        return class_text(self, cls)
+
+    def _exception(self, cls: type[BaseException]) -> str:
+        """Returns the name of an exception class; one of the user raises an exception that is an instance of it as well."""
+        if cls.__module__ == "builtins":
+            return cls.__name__
+        name = self.reserve(cls.__name__, cls)
+        self.exceptions[name] = qualified = f"{cls.__module__}.{cls.__name__}"
+        errors.note_exception(qualified, cls)
+        return name
+
+    def annotation_text(self, annotation: Any, place: Place, forward: Callable[[str], Any] | None = None) -> str:
+        """Returns the text of an annotation; ``forward`` evaluates the references in it that are texts."""
+        try:
+            return annotation_text(annotation, self.class_name, forward)
+        except Unknown as unknown:
+            raise place.error(unknown.message, AnnotationError) from None
+
+    def default(self, value: Any, place: Place) -> str:
+        """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
+        if isinstance(value, _native.Tensor) or not hasattr(value, "__dlpack__"):
+            tensor = value if isinstance(value, _native.Tensor) else None
+        else:
+            tensor = _native.from_dlpack(value.detach() if hasattr(value, "detach") else value)
+            if type(value).__module__.split(".")[0] == "torch":
+                self.use_torch()
+        if tensor is None:
+            return literal(self, value, place)
+        known = self.known(value)
+        if known is None:
+            known = self.reserve("default", value)
+            self.constants[known] = tensor
+        return known
+
+    def value_text(self, value: Any, path: str, place: Place) -> str:
+        """Returns the expression for an object of Python that a function refers to by ``path``."""
+        if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
+            return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+        if hasattr(value, "__script_if_tracing_wrapper"):
+            value = getattr(value, "__original_fn")  # noqa: B009 - the name must not be mangled
+        if not self.fallback:
+            return reference(self, value, path, place)
+        name = getattr(value, "__name__", path.rpartition(".")[2])
+        name = name if isinstance(name, str) else "object"
+        if id(value) in self.refused:
+            return self.leave(value, name, place, self.refused[id(value)][1])
+        texts, functions, names, fallbacks = len(self.texts), len(self.functions), len(self._names), len(self.fallbacks)
+        try:
+            return reference(self, value, path, place)
+        except UnsupportedError as error:
+            # What was added for a function that turned out to need Python is incomplete. A later use of it adds it again.
+            del self.texts[texts:], self.functions[functions:], self.fallbacks[fallbacks:]
+            for key in list(self._names)[names:]:
+                self._used.discard(self._names.pop(key))
+            return self.leave(value, name, place, error.message)
