@@ -508,3 +508,32 @@ fn elements_of_lists_require_gradients_one_by_one() {
         }
     }
 }
+
+/// The gradient of a spectrum as pairs of numbers begins at an odd element of the memory of another gradient.
+#[test]
+fn pairs_at_odd_positions_become_complex() {
+    let text = "graph(%n : int, %x : Tensor):
+  %size : int = prim::Constant[value=8]()
+  %none : int? = prim::Constant()
+  %window : Tensor? = prim::Constant()
+  %no : bool = prim::Constant[value=0]()
+  %onesided : bool? = prim::Constant()
+  %as_complex : bool? = prim::Constant[value=0]()
+  %pairs : Tensor = aten::stft(%x, %size, %none, %none, %window, %no, %onesided, %as_complex)
+  %counts : int[] = prim::ListConstruct(%n, %n)
+  %tiled : Tensor = aten::tile(%pairs, %counts)
+  return (%tiled)
+";
+    let values: Vec<f32> = (0..48).map(|i| (i % 7) as f32).collect();
+    let gradients = [u32::MAX, 0].map(|calls| {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.parse_ir(text).unwrap().entry("forward").unwrap();
+        let x = Tensor::from_slice(&values, &[2, 24]).unwrap();
+        x.set_requires_grad(true);
+        let result = tensor(&entry.call(&[IValue::Int(2), IValue::Tensor(x.clone())], &[]).unwrap());
+        let seed = Tensor::full(result.sizes(), 1.into(), DType::F32).unwrap();
+        let gradients = session.gradients(&[(result, seed)], &[x], &mut Host::quiet()).unwrap();
+        gradients[0].clone().unwrap().to_vec::<f32>().unwrap()
+    });
+    assert!(gradients[0].iter().zip(&gradients[1]).all(|(a, b)| (a - b).abs() < 1e-3));
+}

@@ -128,7 +128,7 @@ def stft_body(self: Tensor, n_fft: int, hop_length: Optional[int], win_length: O
     return spectrum if whole else torch.view_as_real(spectrum)
 
 def istft_body(self: Tensor, n_fft: int, hop_length: Optional[int], win_length: Optional[int], window: Optional[Tensor], center: bool, normalized: bool, onesided: Optional[bool], length: Optional[int], return_complex: bool) -> Tensor:
-    spectrum = self if self.is_complex() else torch.view_as_complex(self.contiguous())
+    spectrum = self if self.is_complex() else complex_of_pairs(self)
     hop = n_fft // 4 if hop_length is None else hop_length
     single = spectrum.dim() == 2
     rows = (spectrum.unsqueeze(0) if single else spectrum).transpose(1, 2)

@@ -128,3 +128,7 @@ def alpha_dropout_gradient(grad: Tensor, result: Tensor, p: float, train: bool) 
     scale = 1.0 / math.sqrt((alpha * alpha * p + 1.0) * (1.0 - p))
     dropped = (result + alpha * scale * (1.0 - p)).abs() < 1e-6
     return (grad * scale).masked_fill(dropped, 0.0)
+
+def complex_of_pairs(pairs: Tensor) -> Tensor:
+    # A view needs contiguous pairs at an even position.
+    return torch.complex(pairs.select(-1, 0), pairs.select(-1, 1))
