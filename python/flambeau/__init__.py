@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from . import _dtypes, _graphs, _native, _ops, _tensor, errors, jit
 from ._dtypes import dtype
+from ._modes import enable_grad, is_grad_enabled, no_grad, set_grad_enabled
 from ._native import Block, Graph, Node, Tensor, Value, from_dlpack, manual_seed, parse_graph, passes
 from ._ops import ops
 from ._tensor import tensor
@@ -20,7 +21,6 @@ from .jit import CompilationUnit, ExportedProgram, ScriptFunction, ScriptModule,
 # Checkers of types take the name for the one of `typing`, whose import takes longer than all else here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
     from ._extend import RuleSet, RuleTrial, custom_op, rules
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Analysis", "Block", "CompilationUnit", "CompileError", "Error", "ExportedProgram", "Finding", "Graph", "InternalError", "LimitError",
     "MisuseError", "Node", "Report", "RewritePass", "RuleSet", "RuleTrial", "RuntimeError", "ScriptFunction",
-    "ScriptModule", "Tensor", "UnsupportedError", "Value", "analysis", "custom_op", "device", "dtype", "errors",
-    "from_dlpack", "fuzz", "jit", "load", "manual_seed", "no_grad", "ops", "parse_graph", "passes", "rewrite_pass", "rules", "save",
-    "tensor",
+    "ScriptModule", "Tensor", "UnsupportedError", "Value", "analysis", "custom_op", "device", "dtype", "enable_grad", "errors",
+    "from_dlpack", "fuzz", "is_grad_enabled", "jit", "load", "manual_seed", "no_grad", "ops", "parse_graph", "passes", "rewrite_pass", "rules", "save",
+    "set_grad_enabled", "tensor",
     "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128",
     "bool", "bfloat16",
 ]  # fmt: skip
@@ -52,38 +52,25 @@ complex128 = _dtypes.DTYPES["complex128"]
 bool = _dtypes.DTYPES["bool"]
 bfloat16 = _dtypes.DTYPES["bfloat16"]
 
-
-class no_grad:
-    """A context in which calls of this thread record no gradients."""
-
-    def __repr__(self) -> str:
-        return "no_grad()"
-
-    def __enter__(self) -> None:
-        self._before = _native.set_grad_enabled(False)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _native.set_grad_enabled(self._before)
-
-
 _LATE = {
     **dict.fromkeys(["RuleSet", "RuleTrial", "custom_op", "rules"], "_extend"),
     **dict.fromkeys(["Analysis", "Finding", "Report", "RewritePass", "analysis", "fuzz", "rewrite_pass"], "_passes"),
 }
 """Modules that are imported when a name of theirs is first used."""
 
+_LATE_MODULES = ("autograd", "torch_names")
+"""Modules that are imported when they are first used."""
+
 
 def __getattr__(name: str) -> Any:
     """A function of ``torch`` by name: ``flambeau.cat``, ``flambeau.zeros``."""
     if name.startswith("_"):
         raise AttributeError(name)
-    if name == "torch_names" or name in _LATE:
+    if name in _LATE_MODULES or name in _LATE:
         import importlib
 
-        if name == "torch_names":
-            return importlib.import_module("flambeau.torch_names")
+        if name in _LATE_MODULES:
+            return importlib.import_module(f"flambeau.{name}")
         found = globals()[name] = getattr(importlib.import_module(f"flambeau.{_LATE[name]}"), name)
         return found
     from ._ops import Operator, is_known
@@ -94,4 +81,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "torch_names", *_ops.operator_names("aten")})
+    return sorted({*__all__, *_LATE_MODULES, *_ops.operator_names("aten")})

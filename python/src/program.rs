@@ -7,13 +7,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use flambeau::exec::tape::BackwardOptions;
+use flambeau::exec::tape::{self, BackwardOptions};
 use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
-use flambeau::tensor::Device;
+use flambeau::tensor::{Device, Tensor};
 use flambeau::{Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -594,18 +594,27 @@ pub(crate) fn is_exported(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
     read.map_err(|e| raise(py, &Error::from(e)))
 }
 
-/// Returns the gradients of outputs, each multiplied by its seed, for inputs; `None` where an output does not depend on one.
+/// Returns the gradients of outputs, each multiplied by its seed, for inputs; `None` where an output does not depend on one. The
+/// default of a seed is 1, for numbers.
 #[pyfunction]
 pub(crate) fn gradients(
     py: Python<'_>,
     outputs: Vec<PyRef<'_, PyTensor>>,
-    seeds: Vec<PyRef<'_, PyTensor>>,
+    seeds: Vec<Option<PyRef<'_, PyTensor>>>,
     inputs: Vec<PyRef<'_, PyTensor>>,
     retain_graph: bool,
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
     let tensors = |of: &[PyRef<'_, PyTensor>]| of.iter().map(|t| t.0.clone()).collect::<Vec<_>>();
-    let pairs: Vec<_> = tensors(&outputs).into_iter().zip(tensors(&seeds)).collect();
+    let seeded = |(output, seed): (Tensor, &Option<PyRef<'_, PyTensor>>)| match seed {
+        Some(seed) => Ok((output, seed.0.clone())),
+        None => match tape::implicit_gradient(&output) {
+            Ok(one) => Ok((output, one)),
+            Err(error) => Err(misuse(py, error.to_string())),
+        },
+    };
+    let pairs: PyResult<Vec<_>> = tensors(&outputs).into_iter().zip(&seeds).map(seeded).collect();
+    let pairs = pairs?;
     let inputs = tensors(&inputs);
     let mode = BackwardOptions { retain_graph, create_graph };
     let session = session(py)?;

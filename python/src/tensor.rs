@@ -143,7 +143,8 @@ impl PyTensor {
         if !wanted && !tape::is_leaf(&self.0) {
             return Err(misuse(
                 py,
-                "only a leaf can stop to require gradients; `detach()` returns a tensor without history".into(),
+                "only a leaf can stop to require gradients; `detach()` returns a tensor without history"
+                    .into(),
             ));
         }
         self.0.set_requires_grad(wanted);
