@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::error::Error;
 use crate::failures::{Failures, OptimizationFailure};
-use crate::gradients::Library;
+use crate::gradients::FormulaLibrary;
 use crate::limits::{Limits, OptimizationLimits, RunLimits};
 use crate::program::Program;
 use flambeau_analysis::{Analyses, ConstantOwner};
@@ -349,7 +349,7 @@ pub struct Session {
     rules: Arc<RuleLibrary>,
     default: Arc<Pipeline>,
     /// Created when a gradient is first requested. The library contains a session without a library.
-    gradients: Arc<OnceLock<Arc<Library>>>,
+    gradients: Arc<OnceLock<Arc<FormulaLibrary>>>,
 }
 
 /// Returns the standard passes and pipelines.
@@ -715,11 +715,11 @@ impl Session {
     }
 
     /// Returns the derivatives of the operators.
-    pub(crate) fn gradient_library(&self) -> Result<Arc<Library>, Error> {
+    pub(crate) fn gradient_library(&self) -> Result<Arc<FormulaLibrary>, Error> {
         if let Some(library) = self.gradients.get() {
             return Ok(Arc::clone(library));
         }
-        let library = Arc::new(Library::new(self)?);
+        let library = Arc::new(FormulaLibrary::new(self)?);
         Ok(Arc::clone(self.gradients.get_or_init(|| library)))
     }
 

@@ -1,6 +1,6 @@
 //! How the results of a composite operator depend on its arguments.
 
-use super::library::Library;
+use super::library::FormulaLibrary;
 use super::preparation::{SPECIALIZE, expanded};
 use flambeau_ir::types::TensorType;
 use flambeau_ir::{At, CompilationUnit, Graph, IValue, NodeId, OpId, Type, ValueId};
@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError};
 
 /// What is assumed of an argument of a body.
 #[derive(Debug)]
-enum Assumed {
+enum AssumedArgument {
     Nothing,
     Type(Type),
     Value(IValue),
@@ -19,7 +19,7 @@ enum Assumed {
 /// Limit of the kinds of arguments for which the dependence of a body is known; all are released when it is reached.
 const MAX_DEPENDENCE_OF_ARGS: usize = 256;
 
-impl Library {
+impl FormulaLibrary {
     /// Returns how the results of a composite operator depend on its arguments.
     pub(crate) fn dependence_of_body(&self, op: OpId) -> Arc<BodyDependence> {
         let known = || self.body_dependence.lock().unwrap_or_else(PoisonError::into_inner);
@@ -40,7 +40,7 @@ impl Library {
         }
         let schema = self.registry().schema(op);
         let described = |(arg, value): (usize, &IValue)| match value {
-            IValue::Tensor(t) => Assumed::Type(Type::tensor(TensorType {
+            IValue::Tensor(t) => AssumedArgument::Type(Type::tensor(TensorType {
                 strides: None,
                 requires_grad: None,
                 ..TensorType::of(t)
@@ -51,10 +51,14 @@ impl Library {
                     IValue::Tensor(_) | IValue::Object(_) => ControlFlow::Break(()),
                     _ => ControlFlow::Continue(()),
                 });
-                if holds_tensors.is_break() { Assumed::Nothing } else { Assumed::Value(value) }
+                if holds_tensors.is_break() {
+                    AssumedArgument::Nothing
+                } else {
+                    AssumedArgument::Value(value)
+                }
             }
         };
-        let assumed: Vec<Assumed> = args.iter().enumerate().map(described).collect();
+        let assumed: Vec<AssumedArgument> = args.iter().enumerate().map(described).collect();
         let key = (op, format!("{assumed:?}"));
         let known = || self.dependence_of_args.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&key) {
@@ -67,9 +71,9 @@ impl Library {
                 let Some(assumed) = param.arg().and_then(|arg| assumed.get(arg)) else { continue };
                 let mut editor = body.edit();
                 match assumed {
-                    Assumed::Nothing => {}
-                    Assumed::Type(ty) => editor.set_type(input, *ty),
-                    Assumed::Value(value) => {
+                    AssumedArgument::Nothing => {}
+                    AssumedArgument::Type(ty) => editor.set_type(input, *ty),
+                    AssumedArgument::Value(value) => {
                         editor.at(At::start(root));
                         let value = editor.constant(value.clone());
                         editor.replace_all_uses(input, value);

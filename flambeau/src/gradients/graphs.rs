@@ -78,7 +78,7 @@ struct Key {
 pub(crate) struct GradientPlan {
     forward: Arc<Code>,
     backward: Arc<Code>,
-    gradient: Counts,
+    gradient: OutputCounts,
     /// For each argument, the indices of the differentiable inputs (*sources*) among its tensors.
     args: Vec<ArgSources>,
     /// Positions of differentiable results that this plan does not compute gradients of: they are arguments, or views
@@ -111,7 +111,7 @@ enum Outcome {
 
 /// The order of the forward graph's outputs: results, whether conditional outputs depend on a differentiable input,
 /// differentiable inputs (*sources*), captures.
-struct Counts {
+struct OutputCounts {
     outputs: Vec<Vec<usize>>,
     conditional: Vec<bool>,
     results: usize,
@@ -454,7 +454,7 @@ impl GradientPlan {
             Ok(_) => return Ok(Err("no result depends on a tensor that requires a gradient".to_owned())),
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let counts = Counts {
+        let counts = OutputCounts {
             outputs: gradient.outputs,
             conditional: gradient.conditional,
             results: gradient.results,
@@ -521,7 +521,7 @@ impl GradientPlan {
             Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Outcome::Raised),
             Err(error) => return Err(error),
         };
-        let Counts { outputs, conditional, results, sources } = &self.gradient;
+        let OutputCounts { outputs, conditional, results, sources } = &self.gradient;
         let values = match &values {
             IValue::Tuple(values) => values.items(),
             _ => std::slice::from_ref(&values),
@@ -626,7 +626,7 @@ impl GradientPlan {
 fn whole(
     forward: &Graph,
     backward: &Graph,
-    counts: &Counts,
+    counts: &OutputCounts,
     copy: &Graph,
 ) -> Result<Graph, NotDifferentiable> {
     let mut graph = forward.clone();

@@ -1,6 +1,6 @@
 //! The graphs that differentiation needs beside formulas, as TorchScript functions.
 
-use super::library::Library;
+use super::library::FormulaLibrary;
 use flambeau_exec::tape::Refusals;
 use flambeau_ir::{Graph, NodeId, OpId};
 use flambeau_rewrite::autodiff::{
@@ -89,7 +89,7 @@ def copy_into(to: Tensor, value: Tensor) -> Tensor:
     return to.copy_(value)
 ";
 
-impl FormulaGraphs for Library {
+impl FormulaGraphs for FormulaLibrary {
     fn derivative(&self, op: OpId) -> Result<OpDerivative, NotDifferentiable> {
         self.op_derivative(op)
     }

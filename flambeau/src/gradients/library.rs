@@ -22,13 +22,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// An operator's derivative, and its formulas as text.
-struct Known {
+struct KnownDerivative {
     derivative: Arc<Derivative>,
     stated: autodiff::GradientEntry,
     refusals: Option<Arc<Refusals>>,
 }
 
-impl Known {
+impl KnownDerivative {
     /// Returns the number of formulas; a body counts as one.
     fn len(&self) -> usize {
         match &self.stated {
@@ -65,13 +65,13 @@ impl Known {
 type Key = (OpId, usize, bool);
 
 /// The derivatives of a session's operators.
-pub(crate) struct Library {
+pub(crate) struct FormulaLibrary {
     pub(super) session: Session,
     table: GradientTable,
     /// The functions that formulas call. They are parsed when the first formula is compiled: a call that is recorded, but not
     /// differentiated, needs none.
     helpers: OnceLock<Arc<SourceFile>>,
-    known: Mutex<BTreeMap<OpId, Option<Arc<Known>>>>,
+    known: Mutex<BTreeMap<OpId, Option<Arc<KnownDerivative>>>>,
     compiled: Mutex<BTreeMap<Key, Entry>>,
     /// Derivatives as graphs, and the helpers of differentiation.
     graphs: Mutex<BTreeMap<OpId, OpDerivative>>,
@@ -92,16 +92,16 @@ const MAX_SIMPLIFIED: usize = 4096;
 /// Simplifies a formula for what is known of its inputs, and states the types of its values.
 const FORMULA: &str = "fix{3}(peephole,constant_propagation,dce),propagate_shapes";
 
-impl Library {
+impl FormulaLibrary {
     /// Creates the library of a session.
     ///
     /// # Errors
     /// `S0002` if stated derivatives are invalid.
-    pub(crate) fn new(session: &Session) -> Result<Library, Error> {
+    pub(crate) fn new(session: &Session) -> Result<FormulaLibrary, Error> {
         let table = GradientTable::from_registry(session.registry())
             .map_err(|e| Error::new(Fault::Misuse, "S0002", e.to_string()))?;
         let session = session.with_execution(Execution::Machine);
-        Ok(Library {
+        Ok(FormulaLibrary {
             session,
             table,
             helpers: OnceLock::new(),
@@ -136,12 +136,12 @@ impl Library {
         self.table.keeps_history(self.registry(), op)
     }
 
-    fn known(&self, op: OpId) -> Option<Arc<Known>> {
+    fn known(&self, op: OpId) -> Option<Arc<KnownDerivative>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(op).or_insert_with(|| self.look_up(op).map(Arc::new)).clone()
     }
 
-    fn look_up(&self, op: OpId) -> Option<Known> {
+    fn look_up(&self, op: OpId) -> Option<KnownDerivative> {
         let schema = self.registry().schema(op);
         let stated = self.table.of(self.registry(), op)?;
         let derivative = match &stated {
@@ -168,7 +168,7 @@ impl Library {
             }
         };
         let refusals = self.table.refusals(self.registry(), op).map(Arc::new);
-        Some(Known { derivative: Arc::new(derivative), stated, refusals })
+        Some(KnownDerivative { derivative: Arc::new(derivative), stated, refusals })
     }
 
     /// Returns the compiled function of a formula.
@@ -316,7 +316,7 @@ impl Library {
     }
 }
 
-impl Derivatives for Library {
+impl Derivatives for FormulaLibrary {
     fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
         self.known(op).map(|known| Arc::clone(&known.derivative))
     }

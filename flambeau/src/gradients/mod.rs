@@ -15,7 +15,7 @@ mod preparation;
 mod versions;
 
 pub(crate) use extensions::check_extensions;
-pub(crate) use library::Library;
+pub(crate) use library::FormulaLibrary;
 
 use crate::error::Error;
 use crate::session::Session;

@@ -1,7 +1,7 @@
 //! Preparation of functions for differentiation: inlines calls and context managers, folds grad-mode and `requires_grad`
 //! queries, functionalizes writes, expands composite operators, and replaces branches that cannot be differentiated by errors.
 
-use super::library::Library;
+use super::library::FormulaLibrary;
 use super::memory::{Outside, attribute, path_of};
 use super::versions::{ModifiedOperand, Source, modified_operands};
 use crate::engine::Engine;
@@ -228,7 +228,7 @@ pub(crate) fn leave_branch(graph: &mut Graph, error: &NotDifferentiable) -> bool
 /// of branches that were replaced by errors; the inner error is the reason why the graph cannot be differentiated.
 pub(crate) fn resolved(
     session: &Session,
-    library: &Library,
+    library: &FormulaLibrary,
     graph: &mut Graph,
     results: usize,
     sources: usize,
@@ -265,7 +265,7 @@ pub(crate) fn specialize(graph: &mut Graph, inputs: &[ValueId], args: &[IValue])
 /// written inputs and attributes are returned, and their final values are the last outputs of the graph.
 pub(crate) fn expanded(
     session: &Session,
-    library: &Library,
+    library: &FormulaLibrary,
     mut graph: Graph,
     wrt: &dyn Fn(&Graph) -> Vec<ValueId>,
     is_outside: &dyn Fn(&Graph, ValueId) -> bool,
@@ -345,7 +345,7 @@ impl Session {
 /// Checks that no operator overwrites its operand by a constant with a history, as `a.ge_(b)` does: PyTorch's result requires
 /// gradients, which are zero, and that of the functional variant does not. Also checks that none leaves the history of an
 /// operand as it was, as `a.logical_not_()` does, unless elements of the operand's dtype have no gradients.
-fn check_overwrites(graph: &Graph, library: &Library) -> Result<(), String> {
+fn check_overwrites(graph: &Graph, library: &FormulaLibrary) -> Result<(), String> {
     let overwrites = |n: &NodeId| graph.op(*n).row().is_some_and(|row| library.overwrites(row));
     if let Some(node) = graph.nodes_deep().find(overwrites) {
         return Err(NotDifferentiable::at(graph, node, "records a history of its own").to_string());

@@ -5,7 +5,7 @@
 //! would lose the error, so a call in which it may occur is left to the tape. Whether the derivative is computed depends on
 //! which arguments and attributes require gradients.
 
-use super::library::Library;
+use super::library::FormulaLibrary;
 use super::memory::path_of;
 use super::preparation::may_hold_tensor;
 use flambeau_analysis::AliasDb;
@@ -41,7 +41,7 @@ pub(crate) struct ModifiedOperand {
 
 /// Finds the operators whose derivatives read memory that may be written later. Within a branch or loop, each write may follow
 /// each other node.
-pub(crate) fn modified_operands(graph: &Graph, library: &Library) -> Vec<ModifiedOperand> {
+pub(crate) fn modified_operands(graph: &Graph, library: &FormulaLibrary) -> Vec<ModifiedOperand> {
     let writes = |node: &NodeId| {
         schema(graph, *node).is_some_and(|schema| (0..schema.args.len()).any(|i| schema.is_write(i)))
     };
@@ -125,7 +125,7 @@ fn outside(graph: &Graph, value: ValueId) -> Option<Source> {
 fn args_with_saved(
     graph: &Graph,
     node: NodeId,
-    library: &Library,
+    library: &FormulaLibrary,
     is_written: &dyn Fn(ValueId) -> bool,
 ) -> Vec<ValueId> {
     let Some(schema) = schema(graph, node) else { return Vec::new() };
