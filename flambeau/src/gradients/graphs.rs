@@ -118,6 +118,34 @@ struct OutputCounts {
     sources: usize,
 }
 
+/// The outputs of a forward graph.
+struct ForwardOutputs<'v> {
+    /// The results of the function.
+    values: &'v [IValue],
+    /// The new elements of the tensors that the call writes.
+    finals: &'v [IValue],
+    /// Whether each output of the derivative depends on a differentiable input.
+    depends: Vec<bool>,
+    sources: &'v [IValue],
+    captures: &'v [IValue],
+}
+
+impl OutputCounts {
+    /// Divides the outputs of a forward graph, the last `written` results of which are new elements.
+    fn split<'v>(&self, outputs: &'v [IValue], written: usize) -> ForwardOutputs<'v> {
+        let (results, kept) = outputs.split_at(self.results.min(outputs.len()));
+        let (values, finals) = results.split_at(results.len().saturating_sub(written));
+        let flags = self.conditional.iter().filter(|c| **c).count();
+        let (flags, kept) = kept.split_at(flags.min(kept.len()));
+        let (sources, captures) = kept.split_at(self.sources.min(kept.len()));
+        let mut flags = flags.iter();
+        let depends =
+            |is_conditional: &bool| !is_conditional || flags.next().and_then(IValue::as_bool) == Some(true);
+        let depends = self.conditional.iter().map(depends).collect();
+        ForwardOutputs { values, finals, depends, sources, captures }
+    }
+}
+
 impl GraphPlans {
     /// Runs a call with a plan; `None` if it has to be recorded on the tape.
     pub(crate) fn call(
@@ -362,6 +390,41 @@ fn assume_constant(graph: &mut Graph, input: ValueId, number: &IValue) {
     editor.replace_all_uses(input, value);
 }
 
+/// For each argument, the indices of the differentiable inputs among its tensors, and these inputs.
+type Sources = (Vec<ArgSources>, Vec<ValueId>);
+
+/// Finds the differentiable inputs among the arguments, and unpacks containers that have some. The error is the reason why that is
+/// impossible.
+fn argument_sources(graph: &mut Graph, inputs: &[ValueId], args: &[IValue]) -> Result<Sources, String> {
+    let mut wrt = Vec::new();
+    let mut sources = vec![vec![None]; args.len()];
+    for (i, (value, arg)) in inputs.iter().zip(args).enumerate() {
+        match arg {
+            IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).unwrap_optional().is_tensor() => {
+                // A plan assumes which optional arguments there are.
+                graph.edit().set_type(*value, Type::TENSOR);
+                sources[i] = vec![Some(wrt.len())];
+                wrt.push(*value);
+            }
+            IValue::Object(_) if i == 0 => {}
+            IValue::List(list) if crate::recording::requires_grad(arg) => {
+                let items: Vec<IValue> = list.read().iter().collect();
+                sources[i] = unpacked(graph, *value, &items, &mut wrt).map_err(|error| error.to_string())?;
+            }
+            IValue::Dict(dict) if crate::recording::requires_grad(arg) => {
+                let entries: Vec<(IValue, IValue)> = dict.to_vec();
+                sources[i] =
+                    unpacked_entries(graph, *value, &entries, &mut wrt).map_err(|error| error.to_string())?;
+            }
+            other if crate::recording::requires_grad(other) => {
+                return Err(format!("argument {i} is a container of tensors that require gradients"));
+            }
+            _ => {}
+        }
+    }
+    Ok((sources, wrt))
+}
+
 impl GradientPlan {
     /// Differentiates a graph. The inner error is the reason why that is impossible.
     fn new(
@@ -379,37 +442,10 @@ impl GradientPlan {
         let library = session.gradient_library()?;
         let mut graph = prepared.graph.clone();
         let inputs: Vec<ValueId> = graph.inputs().collect();
-        let mut wrt = Vec::new();
-        let mut sources = vec![vec![None]; args.len()];
-        for (i, (value, arg)) in inputs.iter().zip(args).enumerate() {
-            match arg {
-                IValue::Tensor(t) if t.requires_grad() && graph.ty(*value).unwrap_optional().is_tensor() => {
-                    // A plan assumes which optional arguments there are.
-                    graph.edit().set_type(*value, Type::TENSOR);
-                    sources[i] = vec![Some(wrt.len())];
-                    wrt.push(*value);
-                }
-                IValue::Object(_) if i == 0 => {}
-                IValue::List(list) if crate::recording::requires_grad(arg) => {
-                    let items: Vec<IValue> = list.read().iter().collect();
-                    match unpacked(&mut graph, *value, &items, &mut wrt) {
-                        Ok(found) => sources[i] = found,
-                        Err(error) => return Ok(Err(error.to_string())),
-                    }
-                }
-                IValue::Dict(dict) if crate::recording::requires_grad(arg) => {
-                    let entries: Vec<(IValue, IValue)> = dict.to_vec();
-                    match unpacked_entries(&mut graph, *value, &entries, &mut wrt) {
-                        Ok(found) => sources[i] = found,
-                        Err(error) => return Ok(Err(error.to_string())),
-                    }
-                }
-                other if crate::recording::requires_grad(other) => {
-                    return Ok(Err(format!("argument {i} is a container of tensors that require gradients")));
-                }
-                _ => {}
-            }
-        }
+        let (sources, mut wrt) = match argument_sources(&mut graph, &inputs, args) {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(reason)),
+        };
         if let Err(error) = prepared.attribute_sources(engine, args, attributes, &mut graph, &mut wrt) {
             return Ok(Err(error.to_string()));
         }
@@ -521,24 +557,18 @@ impl GradientPlan {
             Err(error) if error.fault == Fault::Input && !self.prints => return Ok(Outcome::Raised),
             Err(error) => return Err(error),
         };
-        let OutputCounts { outputs, conditional, results, sources } = &self.gradient;
+        let OutputCounts { outputs, conditional, sources, .. } = &self.gradient;
         let values = match &values {
             IValue::Tuple(values) => values.items(),
             _ => std::slice::from_ref(&values),
         };
-        let (values, kept) = values.split_at((*results).min(values.len()));
-        let (values, finals) = values.split_at(values.len().saturating_sub(written.len()));
-        let flags = conditional.iter().filter(|c| **c).count();
-        let (flags, kept) = kept.split_at(flags.min(kept.len()));
-        let (source_values, captures) = kept.split_at((*sources).min(kept.len()));
+        let ForwardOutputs { values, finals, depends, sources: source_values, captures } =
+            self.gradient.split(values, written.len());
         let source_tensors: Vec<Tensor> =
             source_values.iter().filter_map(|v| v.as_tensor().cloned()).collect();
         if source_tensors.len() != *sources {
             return Ok(Outcome::Refused("a source is not a tensor".into()));
         }
-        let mut flags = flags.iter();
-        let depends = conditional.iter().map(|c| !c || flags.next().and_then(IValue::as_bool) == Some(true));
-        let depends: Vec<bool> = depends.collect();
         let mut known = Memory::new(args, &source_tensors);
         let paths: Vec<&Vec<usize>> = outputs.iter().chain(&self.shared).collect();
         let mut made = Vec::with_capacity(paths.len());
