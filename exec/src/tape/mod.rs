@@ -47,7 +47,7 @@ pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, 
 pub use history::BackwardOptions;
 pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
-pub use refusals::Refusals;
+pub use refusals::{Refusals, RefusedArg};
 pub use seeds::implicit_gradient;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.

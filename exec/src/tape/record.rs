@@ -156,7 +156,8 @@ impl PreCallState {
         let refusals = tape.derivatives.refusals(op);
         if let Some(refusals) = &refusals {
             let requires = |arg: usize| arg_edges[arg].of(&edges).iter().any(Option::is_some);
-            refusals.check_args(schema, &requires)?;
+            let is_integral = |arg: usize| args[arg].as_tensor().is_some_and(|t| t.dtype().is_integral(true));
+            refusals.check_args(schema, &requires, &is_integral)?;
         }
         drop_constant_edges(tape, op, derivative.as_deref(), &arg_edges, &mut edges);
         let mut before = PreCallState {
