@@ -166,9 +166,7 @@ impl Library {
         let derivative = match &stated {
             autodiff::GradientEntry::Constant => Derivative::Constant,
             autodiff::GradientEntry::Layout => Derivative::Layout,
-            // The gradients of recorded views follow from their layouts.
-            autodiff::GradientEntry::View(_) => return None,
-            autodiff::GradientEntry::Formulas(gradients) => {
+            autodiff::GradientEntry::Formulas(gradients) | autodiff::GradientEntry::View(gradients) => {
                 let formula = |gradient: &ArgGradient| {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
@@ -442,6 +440,12 @@ impl Library {
 
 impl Derivatives for Library {
     fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
+        // The gradients of recorded views follow from their layouts.
+        let is_view = |known: &Known| matches!(known.stated, autodiff::GradientEntry::View(_));
+        self.known(op).filter(|known| !is_view(known)).map(|known| Arc::clone(&known.derivative))
+    }
+
+    fn of_copy(&self, op: OpId) -> Option<Arc<Derivative>> {
         self.known(op).map(|known| Arc::clone(&known.derivative))
     }
 

@@ -163,6 +163,11 @@ pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
 
+    /// Returns the derivative of an operator that returns views, as if it returned copies.
+    fn of_copy(&self, _op: OpId) -> Option<Arc<Derivative>> {
+        None
+    }
+
     /// Returns which calls of an operator are refused because gradients are required.
     fn refusals(&self, _op: OpId) -> Option<Arc<Refusals>> {
         None
