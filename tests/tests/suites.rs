@@ -55,6 +55,13 @@ fn second_derivatives_and_training() {
 }
 
 #[test]
+fn derivatives_at_borders() {
+    replay_with("corners", 164, &["--executor", "reference"]);
+    replay("corners", 164);
+    replay_with("corners", 164, &["--executor", "profiling", "--gradient-graphs"]);
+}
+
+#[test]
 fn exported_programs() {
     replay("exported", 116);
 }

@@ -47,7 +47,7 @@ pub use graph::{ArgSources, GraphDerivative, RecordedCall, has_views_by_layout, 
 pub use history::BackwardOptions;
 pub use hooks::{GradientHook, HookHandle, register_hook, retain_grad};
 pub(crate) use record::call;
-pub use refusals::Refusals;
+pub use refusals::{Refusals, RefusedArg};
 pub use seeds::implicit_gradient;
 
 /// Facet of operators that compute gradients of earlier operations, so the program that contains them must be recorded.
@@ -162,6 +162,11 @@ pub enum Keeping {
 pub trait Derivatives: Send + Sync {
     /// Returns the derivative of an operator, if known.
     fn of(&self, op: OpId) -> Option<Arc<Derivative>>;
+
+    /// Returns the derivative of an operator that returns views, as if it returned copies.
+    fn of_copy(&self, _op: OpId) -> Option<Arc<Derivative>> {
+        None
+    }
 
     /// Returns which calls of an operator are refused because gradients are required.
     fn refusals(&self, _op: OpId) -> Option<Arc<Refusals>> {

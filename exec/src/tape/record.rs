@@ -156,7 +156,8 @@ impl PreCallState {
         let refusals = tape.derivatives.refusals(op);
         if let Some(refusals) = &refusals {
             let requires = |arg: usize| arg_edges[arg].of(&edges).iter().any(Option::is_some);
-            refusals.check_args(schema, &requires)?;
+            let is_integral = |arg: usize| args[arg].as_tensor().is_some_and(|t| t.dtype().is_integral(true));
+            refusals.check_args(schema, &requires, &is_integral)?;
         }
         drop_constant_edges(tape, op, derivative.as_deref(), &arg_edges, &mut edges);
         let mut before = PreCallState {
@@ -226,6 +227,28 @@ impl PreCallState {
                     copied(value)?
                 }
             };
+        }
+        Ok(())
+    }
+
+    /// Gives the call of an operator that returns views the formulas by which its results would be copies.
+    ///
+    /// # Errors
+    /// Returns an unsupported error if the operator has no formulas.
+    fn require_formulas(
+        &mut self,
+        tape: &Tape,
+        op: OpId,
+        schema: &FunctionSchema,
+    ) -> Result<(), KernelError> {
+        if self.derivative.is_none() {
+            self.derivative = tape.derivatives.of_copy(op);
+            self.save(tape, op, schema)?;
+        }
+        if self.derivative.is_none() {
+            let feature =
+                format!("the gradient of `{}` of a tensor whose elements share memory", schema.full_name());
+            return Err(KernelError::unsupported(feature));
         }
         Ok(())
     }
@@ -443,31 +466,35 @@ fn replaced(value: &IValue, old: &Tensor, new: &Tensor) -> IValue {
     }
 }
 
-/// Returns the positions of a view among the elements of its base (see [`view::ViewMeta::positions`]), where elements of the
-/// base share memory: those that the operator gives to a view of a base whose elements do not.
+/// Where the elements of a view are among those of its base.
+enum Placement {
+    /// As the layouts state, or these [positions](view::ViewMeta::positions).
+    Layout(Option<Arc<(Geometry, Geometry)>>),
+    /// At no strides: the operator makes a view only because elements of the base share memory, and otherwise a copy.
+    Unknown,
+}
+
+/// Returns the placement of a view. If elements of the base share memory, it is that which the operator gives to a view of a
+/// base whose elements do not.
 ///
 /// # Errors
-/// Returns an unsupported error if the operator makes no view of such a base.
-fn positions(
+/// Returns the error of a layout that is too large.
+fn placement(
     source: &Tensor,
     args: &[IValue],
     (result, output): (usize, usize),
     again: CallAgain<'_>,
-) -> Result<Option<Arc<(Geometry, Geometry)>>, KernelError> {
-    let Some(known) = view::positions(source)? else { return Ok(None) };
+) -> Result<Placement, KernelError> {
+    let Some(known) = view::positions(source)? else { return Ok(Placement::Layout(None)) };
     let (base, own) = &*known;
     let example = own.example(base)?;
     let mut args: Vec<IValue> = args.iter().map(|arg| replaced(arg, source, &example)).collect();
-    // Strides that are equal where memory is shared may permit a view that distinct elements do not permit.
-    let unknown = || {
-        let feature =
-            "the gradient of this view of a tensor whose elements share memory; copy the tensor first";
-        KernelError::unsupported(feature)
-    };
-    let results = again(&mut args).map_err(|_| unknown())?;
+    let results = again(&mut args).unwrap_or_default();
     let found = results.get(result).and_then(|result| tensors_of(result).get(output).cloned());
-    let view = found.filter(|view| view.shares_storage(&example)).ok_or_else(unknown)?;
-    Ok(Some(Arc::new((base.clone(), Geometry::of(&view)))))
+    Ok(match found.filter(|view| view.shares_storage(&example)) {
+        Some(view) => Placement::Layout(Some(Arc::new((base.clone(), Geometry::of(&view))))),
+        None => Placement::Unknown,
+    })
 }
 
 /// Refuses a write that PyTorch does not record.
@@ -547,7 +574,7 @@ fn constant_results(tape: &Tape, op: OpId, derivative: Option<&Derivative>, resu
 /// results of a new node.
 ///
 /// # Errors
-/// As [`positions`].
+/// As [`placement`] and [`PreCallState::require_formulas`].
 fn record_results(
     mut before: PreCallState,
     tape: &Tape,
@@ -576,11 +603,25 @@ fn record_results(
             }
             if let Some(source) = views.source(&read, &results, position, known) {
                 let record = views.record();
-                let positions = match record {
-                    Some(ViewRecord::Memory) => None,
-                    _ => positions(&source, &before.args, (i, position), again)?,
+                let placement = match record {
+                    Some(ViewRecord::Memory) => Placement::Layout(None),
+                    _ => placement(&source, &before.args, (i, position), again)?,
                 };
-                history::set_view(result, &source, views.new_view(record, output, positions));
+                match placement {
+                    Placement::Layout(positions) => {
+                        history::set_view(result, &source, views.new_view(record, output, positions));
+                    }
+                    // Without a gradient, and not read after a write that would give it one.
+                    Placement::Unknown if !before.tracked() => {
+                        let view = NewView { origin: ViewOrigin::Unrecorded, ..NewView::default() };
+                        history::set_view(result, &source, view);
+                    }
+                    // The gradient is that of a copy.
+                    Placement::Unknown => {
+                        before.require_formulas(tape, op, views.schema)?;
+                        fresh.push((result.clone(), output));
+                    }
+                }
             } else if !constant[i] {
                 fresh.push((result.clone(), output));
             }

@@ -8,14 +8,26 @@ use flambeau_ir::{FunctionSchema, Symbol};
 /// error: of a composite operator, it is the part that refuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {
-    /// Arguments that must not require gradients, by position.
-    pub args: Vec<(usize, Symbol)>,
+    /// Arguments that must not require gradients.
+    pub args: Vec<RefusedArg>,
     /// Complex results that require gradients.
     pub complex_results: Option<Symbol>,
 }
 
+/// An argument that must not require a gradient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RefusedArg {
+    /// Its position.
+    pub arg: usize,
+    /// The name of the operator in the error.
+    pub operator: Symbol,
+    /// Another argument, by position, if this one is refused only where that one is a tensor of integers.
+    pub where_integral: Option<usize>,
+}
+
 impl Refusals {
-    /// Checks the arguments, of which those for which `requires` holds require gradients.
+    /// Checks the arguments, of which those for which `requires` holds require gradients, and those for which `is_integral` holds
+    /// may be tensors of integers.
     ///
     /// # Errors
     /// Returns the error of PyTorch for the first argument that must not require a gradient.
@@ -23,10 +35,13 @@ impl Refusals {
         &self,
         schema: &FunctionSchema,
         requires: &dyn Fn(usize) -> bool,
+        is_integral: &dyn Fn(usize) -> bool,
     ) -> Result<(), KernelError> {
-        match self.args.iter().find(|(arg, _)| requires(*arg)) {
+        let is_refused =
+            |refused: &&RefusedArg| requires(refused.arg) && refused.where_integral.is_none_or(is_integral);
+        match self.args.iter().find(is_refused) {
             None => Ok(()),
-            Some((arg, operator)) => Err(KernelError::input(format!(
+            Some(RefusedArg { arg, operator, .. }) => Err(KernelError::input(format!(
                 "The function '{operator}' is not differentiable with respect to argument '{}'. This input cannot \
                  have requires_grad True.",
                 schema.args[*arg].name

@@ -147,9 +147,7 @@ impl FormulaLibrary {
         let derivative = match &stated {
             autodiff::GradientEntry::Constant => Derivative::Constant,
             autodiff::GradientEntry::Layout => Derivative::Layout,
-            // The gradients of recorded views follow from their layouts.
-            autodiff::GradientEntry::View(_) => return None,
-            autodiff::GradientEntry::Formulas(gradients) => {
+            autodiff::GradientEntry::Formulas(gradients) | autodiff::GradientEntry::View(gradients) => {
                 let formula = |gradient: &ArgGradient| {
                     let args: Option<Vec<usize>> =
                         gradient.args.iter().map(|arg| schema.arg_index(arg)).collect();
@@ -318,6 +316,12 @@ impl FormulaLibrary {
 
 impl Derivatives for FormulaLibrary {
     fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
+        // The gradients of recorded views follow from their layouts.
+        let is_view = |known: &Known| matches!(known.stated, autodiff::GradientEntry::View(_));
+        self.known(op).filter(|known| !is_view(known)).map(|known| Arc::clone(&known.derivative))
+    }
+
+    fn of_copy(&self, op: OpId) -> Option<Arc<Derivative>> {
         self.known(op).map(|known| Arc::clone(&known.derivative))
     }
 

@@ -48,6 +48,9 @@ def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Li
 
 def convolved_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
     # A convolution of the input with the gradient; batch and channels are exchanged, and stride and dilation.
+    if grad.numel() == 0 or input.numel() == 0:
+        # No sizes of a convolution give these zeros.
+        return torch.zeros_like(weight) + filled(grad.sum(), 0.0) + filled(input.sum(), 0.0)
     n = weight.dim() - 2
     g = batched_as(grad, weight)
     x = batched_as(input, weight).conj()

@@ -40,12 +40,14 @@ def inverse_gradient(grad: Tensor, inverse: Tensor) -> Tensor:
 
 def det_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Optional[Tensor]:
     # The adjugate from a singular value decomposition, which also exists for singular matrices.
-    # As in PyTorch, the gradient of a zero determinant is zero.
     if self.numel() == 0:
         return None
+    if not torch.is_grad_enabled():
+        # As in PyTorch, the gradient of a zero determinant is zero unless it will be differentiated.
+        grad = grad.masked_fill(result == 0, 0.0)
     u, s, vh = torch.linalg.svd(self)
     others = prod_gradient(torch.ones_like(s), s, -1)
-    turn = grad.masked_fill(result == 0, 0.0) * (torch.linalg.det(u) * torch.linalg.det(vh)).conj()
+    turn = grad * (torch.linalg.det(u) * torch.linalg.det(vh)).conj()
     return across(turn) * torch.matmul(u * others.unsqueeze(-2), vh)
 
 def slogdet_gradient(grad_sign: Tensor, grad: Tensor, self: Tensor, sign: Tensor) -> Tensor:

@@ -71,6 +71,8 @@ def cross_entropy_body(self: Tensor, target: Tensor, weight: Optional[Tensor], r
     if target.is_floating_point():
         goal = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
         losses = (logs * goal * wide).sum([dim]).neg()
+        if reduction == 1 and self.numel() == 0:
+            return filled(losses.sum(), float("nan"))
         return losses.sum() / losses.numel() if reduction == 1 else reduced_loss(losses, reduction)
     loss = torch.nll_loss_nd(logs, target, weight, reduction, ignore_index)
     if label_smoothing == 0.0:
@@ -154,9 +156,13 @@ def unit_along(x: Tensor, dim: int, eps: float) -> Tensor:
     missing = torch.where(norm < eps, eps - norm, torch.zeros_like(norm))
     return x / (norm + missing.detach())
 
+def filled(x: Tensor, value: float) -> Tensor:
+    # A constant whose gradient is zero.
+    return x.masked_fill(torch.ones_like(x, dtype=torch.bool), value)
+
 def distances(apart: Tensor, p: float) -> Tensor:
     if p == 0.0:
-        return (apart.detach() != 0).to(apart.dtype).sum([-1]) + apart.sum([-1]) * 0.0
+        return apart.detach().abs().ceil().clamp_max(1.0).sum([-1]) + filled(apart, 0.0).sum([-1])
     if p != float("inf"):
         return torch.linalg.vector_norm(apart, p, [-1])
     # If there are several maxima, each gets the full gradient.

@@ -19,10 +19,13 @@ def matrix_statistics(x: Tensor, eps: float) -> Tuple[Tensor, Tensor]:
     return mean, (var + eps).rsqrt()
 
 def layer_norm_gradient(grad: Tensor, input: Tensor, shape: List[int], weight: Optional[Tensor], bias: Optional[Tensor], eps: float) -> Tuple[Tensor, Tensor, Tensor]:
-    width = 1
-    for n in shape:
-        width *= n
-    mean, scale = matrix_statistics(input.reshape([input.numel() // max(width, 1), width]), eps)
+    rows, width = 1, 1
+    for i in range(input.dim()):
+        if i < input.dim() - len(shape):
+            rows *= input.size(i)
+        else:
+            width *= input.size(i)
+    mean, scale = matrix_statistics(input.reshape([rows, width]), eps)
     return torch.native_layer_norm_backward(grad, input, shape, mean, scale, weight, bias, [True, True, True])
 
 def without_gradient(x: Tensor) -> Tensor:
@@ -84,10 +87,10 @@ def group_norm_gradient(grad: Tensor, input: Tensor, groups: int, weight: Option
     return torch.native_group_norm_backward(grad, input, mean, scale, weight, n, c, input.numel() // (n * c), groups, [True, True, True])
 
 def group_norm_backward_body(grad: Tensor, input: Tensor, mean: Tensor, scale: Tensor, weight: Optional[Tensor], n: int, c: int, plane: int, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
-    sizes = [n, groups, -1]
+    sizes = [n, groups, c // groups * plane]
     planes = [n, c, plane]
     grad = in_f32(grad).reshape(planes)
-    centred, scale = with_statistics(in_f32(input).reshape(sizes), [-1], in_f32(mean).reshape(sizes), in_f32(scale).reshape(sizes))
+    centred, scale = with_statistics(in_f32(input).reshape(sizes), [-1], in_f32(mean).reshape([n, groups, 1]), in_f32(scale).reshape([n, groups, 1]))
     unit = (centred * scale).reshape(planes)
     back = grad
     if weight is not None:

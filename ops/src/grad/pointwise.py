@@ -23,9 +23,14 @@ def angle_gradient(grad: Tensor, self: Tensor) -> Tensor:
 
 def logit_gradient(grad: Tensor, self: Tensor, eps: Optional[float]) -> Tensor:
     slope = grad / (self * (1 - self))
-    if eps is None:
-        return slope.masked_fill((self < 0).logical_or(self > 1), float("nan"))
-    return slope.masked_fill((self >= eps).logical_and(self <= 1 - eps).logical_not(), 0.0)
+    if eps is not None:
+        is_outside = (self < eps).logical_or(self > 1 - eps)
+        # As in PyTorch, NaN counts as outside if the gradient will be differentiated.
+        return slope.masked_fill(is_outside.logical_or(self.isnan()) if torch.is_grad_enabled() else is_outside, 0.0)
+    if not torch.is_grad_enabled():
+        # At both borders infinity, also at -0.0.
+        slope = torch.where((self == 0).logical_or(self == 1), grad * float("inf"), slope)
+    return slope.masked_fill((self < 0).logical_or(self > 1), float("nan"))
 
 def mvlgamma_gradient(grad: Tensor, self: Tensor, p: int) -> Tensor:
     total = torch.zeros_like(self)

@@ -20,11 +20,15 @@ def matmul_right(grad: Tensor, self: Tensor, other: Tensor) -> Tensor:
         return back.sum_to_size([other.size(0)])
     return torch.matmul(self.transpose(-1, -2).conj(), grad)
 
+def rows_of(x: Tensor) -> Tensor:
+    # A matrix of the rows along the last dimension, also of rows without elements, whose number no size `-1` determines.
+    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)
+
 def linear_weight(grad: Tensor, input: Tensor, weight: Tensor) -> Tensor:
-    rows = input.reshape([-1, input.size(-1)])
+    rows = rows_of(input)
     if weight.dim() == 1:
         return torch.mv(rows.t().conj(), grad.reshape([-1]))
-    return torch.mm(grad.reshape([-1, weight.size(0)]).t(), rows.conj())
+    return torch.mm(rows_of(grad).t(), rows.conj())
 
 def einsum_gradient(grad: Tensor, equation: str, tensors: List[Tensor]) -> List[Tensor]:
     text = equation

@@ -26,7 +26,8 @@ def prod_all_gradient(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
         return grad
     if bool(zeros == 0):
         return grad * (result / self).conj()
-    if bool(zeros > 1):
+    if bool(zeros > 1) and not torch.is_grad_enabled():
+        # Zero, but its derivative is not.
         return torch.zeros_like(self)
     flat = self.reshape([-1])
     return prod_gradient(grad.expand(self.size()).reshape([-1]), flat, 0).reshape(self.size())
@@ -109,12 +110,15 @@ def mean_of(self: Tensor, dim: Optional[List[int]]) -> Tensor:
 def mean_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]]) -> Tensor:
     return grad / count_of(self, dim)
 
-def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correction: Optional[float]) -> Tensor:
+def var_gradient(grad: Tensor, self: Tensor, dim: Optional[List[int]], correction: Optional[float], keepdim: bool) -> Tensor:
     lost = 1.0 if correction is None else correction
     left = float(count_of(self, dim)) - lost
-    if left <= 0.0:
-        return (grad * float("nan")) * (self - mean_of(self, dim))
-    return grad * (2.0 / left) * (self - mean_of(self, dim))
+    mean = mean_of(self, dim)
+    if left <= 0.0 and (dim is None or self.dim() == 0):
+        # As in PyTorch, infinity without the sign of the difference, and constant.
+        return spread(grad, self, dim, keepdim) * torch.full_like(self, float("inf")).masked_fill(self == mean, float("nan"))
+    slope = 2.0 / left if left != 0.0 else float("inf")
+    return spread(grad * slope, self, dim, keepdim) * (self - mean)
 
 def square_slope(grad: Tensor, root: Tensor) -> Tensor:
     # The gradient of a variance from that of its root; zero where the root is zero.
@@ -226,6 +230,8 @@ def aminmax_gradient(grad: Tensor, grad1: Tensor, self: Tensor, low: Tensor, hig
     return extreme_gradient(grad, self, low, dims, keepdim) + extreme_gradient(grad1, self, high, dims, keepdim)
 
 def quantile_body(self: Tensor, q: Tensor, dim: Optional[int], keepdim: bool, interpolation: str, ignore_nan: bool) -> Tensor:
+    if self.numel() == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
     rows = self.flatten() if dim is None else (self.unsqueeze(0) if self.dim() == 0 else self.movedim(dim, -1))
     ordered = rows.sort(-1)[0]
     n = ordered.size(-1)
@@ -352,28 +358,46 @@ def dims_or_all(self: Tensor, dim: Optional[int]) -> List[int]:
 def slopes_evenly(self: Tensor, dims: List[int], spacing: List[float], edge_order: int) -> List[Tensor]:
     found: List[Tensor] = []
     for i in range(len(dims)):
-        h = spacing[i] if len(spacing) > 1 else spacing[0]
-        found.append(slope_along(self, dims[i], torch.arange(self.size(dims[i]), dtype=torch.float64) * h, edge_order))
+        found.append(slope_evenly(self, dims[i], spacing[i] if len(spacing) > 1 else spacing[0], edge_order))
     return found
 
 def slopes_between(self: Tensor, dims: List[int], at: List[Tensor], edge_order: int) -> List[Tensor]:
     found: List[Tensor] = []
     for i in range(len(dims)):
-        found.append(slope_along(self, dims[i], at[i], edge_order))
+        found.append(slope_between(self, dims[i], at[i], edge_order))
     return found
 
-def slope_along(self: Tensor, dim: int, at: Tensor, edge_order: int) -> Tensor:
-    # Derivatives of parabolas through neighbours; at the ends those of lines, or also of parabolas.
-    x = self.movedim(dim, -1)
-    n = x.size(-1)
-    h = (at.narrow(0, 1, n - 1) - at.narrow(0, 0, n - 1)).to(torch.real(x).dtype if x.is_complex() else x.dtype)
-    line = (x.narrow(-1, 1, n - 1) - x.narrow(-1, 0, n - 1)) / h
-    before = h.narrow(0, 0, n - 2)
-    after = h.narrow(0, 1, n - 2)
-    middle = (line.narrow(-1, 0, n - 2) * after + line.narrow(-1, 1, n - 2) * before) / (before + after)
-    first = line.narrow(-1, 0, 1)
-    last = line.narrow(-1, n - 2, 1)
+# The steps of the operator, so that infinities and NaN have the same slopes.
+def slope_evenly(x: Tensor, dim: int, by: float, edge_order: int) -> Tensor:
+    n = x.size(dim)
+    middle = (x.narrow(dim, 2, n - 2) - x.narrow(dim, 0, n - 2)) / (by * 2.0)
     if edge_order == 2:
-        first = first - (middle.narrow(-1, 0, 1) - first)
-        last = last - (middle.narrow(-1, n - 3, 1) - last)
-    return torch.cat([first, middle, last], -1).movedim(-1, dim)
+        first = (x.narrow(dim, 0, 1) * -1.5 + x.narrow(dim, 1, 1) * 2.0 + x.narrow(dim, 2, 1) * -0.5) / by
+        last = (x.narrow(dim, n - 1, 1) * 1.5 + x.narrow(dim, n - 2, 1) * -2.0 + x.narrow(dim, n - 3, 1) * 0.5) / by
+    else:
+        first = (x.narrow(dim, 1, 1) - x.narrow(dim, 0, 1)) / by
+        last = (x.narrow(dim, n - 1, 1) - x.narrow(dim, n - 2, 1)) / by
+    return torch.cat([first, middle, last], dim)
+
+def slope_between(x: Tensor, dim: int, at: Tensor, edge_order: int) -> Tensor:
+    n = x.size(dim)
+    steps = (at.narrow(0, 1, n - 1) - at.narrow(0, 0, n - 1)).reshape(sizes_along(dim, n - 1, x.dim()))
+    h, k = steps.narrow(dim, 0, n - 2), steps.narrow(dim, 1, n - 2)
+    both = h + k
+    middle = x.narrow(dim, 0, n - 2) * (k.neg() / (h * both)) + x.narrow(dim, 1, n - 2) * ((k - h) / (h * k))
+    middle = middle + x.narrow(dim, 2, n - 2) * (h / (k * both))
+    # Single steps have no dimension, and so do not decide the dtype.
+    h, k = steps.narrow(dim, 0, 1).reshape([]), steps.narrow(dim, n - 2, 1).reshape([])
+    if edge_order == 2:
+        first = end_slope(x.narrow(dim, 0, 1), x.narrow(dim, 1, 1), x.narrow(dim, 2, 1), h, steps.narrow(dim, 1, 1).reshape([]))
+        back = steps.narrow(dim, n - 3, 1).reshape([])
+        last = end_slope(x.narrow(dim, n - 1, 1), x.narrow(dim, n - 2, 1), x.narrow(dim, n - 3, 1), k, back) * -1.0
+    else:
+        first = (x.narrow(dim, 1, 1) - x.narrow(dim, 0, 1)) / h
+        last = (x.narrow(dim, n - 1, 1) - x.narrow(dim, n - 2, 1)) / k
+    return torch.cat([first, middle, last], dim)
+
+def end_slope(a: Tensor, b: Tensor, c: Tensor, h: Tensor, k: Tensor) -> Tensor:
+    # The slope at `a` of the parabola through three elements; `h` is the step to `b`, `k` that from `b` to `c`.
+    both = h + k
+    return a * ((h + both) / (h * both)).neg() + b * (both / (h * k)) + c * (h / (k * both)).neg()

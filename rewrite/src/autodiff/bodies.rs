@@ -112,14 +112,22 @@ fn check_refusals(
     for (node, refusals) in refusing {
         let Some(row) = graph.op(*node).row() else { continue };
         let requires = |arg: usize| graph.operands(*node).nth(arg).is_some_and(|v| activity.is_active(v));
-        let is_complex = |v: ValueId| match types.type_of(graph, v).kind() {
-            TypeKind::Tensor(tensor) => tensor.dtype.is_some_and(|dtype| dtype.is_complex()),
-            _ => false,
-        };
         let mut results = graph.results(*node).filter(|v| activity.is_active(*v));
-        let checked = refusals.check_args(graph.registry().schema(row), &requires);
+        let dtype_of = |v: ValueId| match types.type_of(graph, v).kind() {
+            TypeKind::Tensor(tensor) => tensor.dtype,
+            _ => None,
+        };
+        let is_integral = |arg: usize| {
+            let dtype = graph.operands(*node).nth(arg).and_then(dtype_of);
+            dtype.is_none_or(|dtype| dtype.is_integral(true))
+        };
+        let checked = refusals.check_args(graph.registry().schema(row), &requires, &is_integral);
         checked
-            .and_then(|()| results.try_for_each(|v| refusals.check_result(is_complex(v))))
+            .and_then(|()| {
+                results.try_for_each(|v| {
+                    refusals.check_result(dtype_of(v).is_some_and(|dtype| dtype.is_complex()))
+                })
+            })
             .map_err(|error| NotDifferentiable::at(graph, *node, error.message()))?;
     }
     Ok(())

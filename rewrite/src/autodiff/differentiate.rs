@@ -13,7 +13,7 @@ use super::NotDifferentiable;
 use super::activity::Activity;
 use super::certainty::Certainty;
 use super::exports::{self, Border, Exports, ListOps};
-use super::input_facts::KnownTypes;
+use super::input_facts::{KnownTypes, input_type};
 use super::reverse::{FormulaGraphs, Helper, Reverse};
 use crate::facets::Cost;
 use flambeau_exec::Pointwise;
@@ -270,8 +270,7 @@ impl Split {
             editor.add_output(output);
         }
         for &value in &self.captures {
-            let ty = editor.graph().ty(value);
-            let input = editor.add_input(ty);
+            let input = editor.add_input(input_type(editor.graph().ty(value)));
             editor.replace_all_uses(value, input);
         }
         let nodes: Vec<NodeId> = joint.nodes(root).collect();

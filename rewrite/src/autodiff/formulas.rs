@@ -27,7 +27,7 @@
 //! | `a = piecewise EXPRESSION` | the gradient is constant in pieces of the argument, as that of `relu` |
 //! | `by EXPRESSION` | the operator computes the same function of its arguments as the expression |
 //! | `view NAMES` | the entry of views whose elements do not share memory: the formula is also the adjoint of the view |
-//! | `a = refused` | a call in which the argument requires a gradient is an error, as in PyTorch; also beside `by`. `a = refused NAME`: the error has the name of that operator, a part of this one |
+//! | `a = refused` | a call in which the argument requires a gradient is an error, as in PyTorch; also beside `by`. `a = refused NAME`: the error has the name of that operator, a part of this one. `for integral b` behind it: only if argument `b` is a tensor of integers |
 //! | `real NAMES` | calls with complex results that require gradients are errors, as in PyTorch. `aten::softmax=_softmax`: the error has the second name |
 //! | `constant NAMES` | the results are constants for differentiation |
 //! | `layout NAMES` | the operators change in place which elements of the storage a tensor has: their gradients follow from the layouts before and after, as for views |
@@ -46,7 +46,7 @@
 //! `aten::add` covers all overloads; `aten::sum.dim_IntList` covers one overload and precedes it. An in-place operator
 //! without an entry uses the one of its functional variant.
 
-use flambeau_exec::tape::Refusals;
+use flambeau_exec::tape::{Refusals, RefusedArg};
 use flambeau_ir::schema::Argument;
 use flambeau_ir::value::{IValue, List};
 use flambeau_ir::{Facet, FunctionSchema, OpId, Registry, Symbol, Type, nearest};
@@ -214,9 +214,18 @@ pub struct GradientTable {
     entries: HashMap<Symbol, GradientEntry, FxBuildHasher>,
     /// Operators with real results, each with its name in the error for complex ones.
     real: HashMap<Symbol, Symbol, FxBuildHasher>,
-    /// The arguments that must not require gradients, each with the name of the operator in the error.
-    refused: HashMap<Symbol, Vec<(&'static str, Option<&'static str>)>, FxBuildHasher>,
+    refused: HashMap<Symbol, Vec<StatedRefusal>, FxBuildHasher>,
     helpers: String,
+}
+
+/// An argument that must not require a gradient.
+#[derive(Clone, Copy, Debug)]
+struct StatedRefusal {
+    arg: &'static str,
+    /// The name of the operator in the error, if it is not that of the entry.
+    operator: Option<&'static str>,
+    /// The argument that must be a tensor of integers.
+    where_integral: Option<&'static str>,
 }
 
 /// An entry whose lines are being read.
@@ -262,10 +271,8 @@ impl GradientTable {
                     return Err(fail(at, "a gradient without an operator"));
                 }
                 open.has_lines = true;
-                if let Some((arg, operator)) = parse_refusal(text) {
-                    open.names
-                        .iter()
-                        .for_each(|name| self.refused.entry(*name).or_default().push((arg, operator)));
+                if let Some(refusal) = parse_refusal(text) {
+                    open.names.iter().for_each(|name| self.refused.entry(*name).or_default().push(refusal));
                     continue;
                 }
                 parse_gradient(&mut open.entry, text).map_err(|message| fail(at, message))?;
@@ -356,11 +363,16 @@ impl GradientTable {
         };
         let refused = names().find_map(|name| Some((name, self.refused.get(&name)?)));
         let args = refused.map_or_else(Vec::new, |(name, args)| {
-            let positions = args.iter().filter_map(|(arg, operator)| {
-                let operator = operator.unwrap_or_else(|| base_name(name.as_str()));
-                Some((schema.arg_index(arg)?, Symbol::new(operator)))
+            let refused = args.iter().filter_map(|stated| {
+                let operator = stated.operator.unwrap_or_else(|| base_name(name.as_str()));
+                let where_integral = match stated.where_integral {
+                    Some(other) => Some(schema.arg_index(other)?),
+                    None => None,
+                };
+                let arg = schema.arg_index(stated.arg)?;
+                Some(RefusedArg { arg, operator: Symbol::new(operator), where_integral })
             });
-            positions.collect()
+            refused.collect()
         });
         let complex_results = names().find_map(|name| self.real.get(&name).copied());
         let found = Refusals { args, complex_results };
@@ -416,12 +428,18 @@ fn base_name(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// Returns the argument and the operator of a line `argument = refused OPERATOR`.
-fn parse_refusal(text: &'static str) -> Option<(&'static str, Option<&'static str>)> {
+/// Reads a line `argument = refused OPERATOR for integral ARGUMENT`, of which the parts behind `refused` may be missing.
+fn parse_refusal(text: &'static str) -> Option<StatedRefusal> {
     let (arg, text) = text.split_once('=')?;
-    let operator = text.trim().strip_prefix("refused")?.trim();
-    let is_name = operator.chars().all(|c| c.is_alphanumeric() || c == '_');
-    is_name.then_some((arg.trim(), Some(operator).filter(|name| !name.is_empty())))
+    let text = text.trim().strip_prefix("refused")?;
+    let (operator, where_integral) = match text.split_once(" for integral ") {
+        Some((operator, other)) => (operator.trim(), Some(other.trim())),
+        None => (text.trim(), None),
+    };
+    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let all_names = is_name(operator) && where_integral.is_none_or(is_name);
+    let operator = Some(operator).filter(|name| !name.is_empty());
+    all_names.then_some(StatedRefusal { arg: arg.trim(), operator, where_integral })
 }
 
 /// Adds one indented line to an entry.

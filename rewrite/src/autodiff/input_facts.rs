@@ -5,7 +5,7 @@
 
 use flambeau_analysis::AliasDb;
 use flambeau_analysis::shape::{Dim, Fact, Shapes, TensorFact};
-use flambeau_ir::types::TensorType;
+use flambeau_ir::types::{TensorType, TypeKind};
 use flambeau_ir::value::Str;
 use flambeau_ir::{At, Graph, IValue, Type, ValueId, ValueMap};
 
@@ -111,8 +111,21 @@ impl KnownTypes {
 /// Returns the type with the dtype and the known sizes of a tensor: layouts of gradients and captures may differ.
 pub(super) fn tensor_type(fact: &Fact) -> Type {
     let Fact::Tensor(fact @ TensorFact { undefined: false, .. }) = fact else { return Type::TENSOR };
+    concrete_tensor(&fact.to_type())
+}
+
+/// Returns the type that a value of a graph of formulas has as an input of another graph: dtypes and known sizes. Equal symbols
+/// state equal sizes of inputs, but those of two formulas, or of two iterations of an unrolled loop, are not related.
+pub(super) fn input_type(ty: Type) -> Type {
+    match ty.kind() {
+        TypeKind::Tensor(tensor) => concrete_tensor(tensor),
+        TypeKind::Optional(inner) => Type::optional(input_type(*inner)),
+        _ => ty,
+    }
+}
+
+fn concrete_tensor(ty: &TensorType) -> Type {
     let is_known = |dim: &Dim| matches!(dim, Dim::Known(_));
-    let ty = fact.to_type();
-    let sizes = ty.sizes.filter(|sizes| sizes.iter().all(is_known));
+    let sizes = ty.sizes.clone().filter(|sizes| sizes.iter().all(is_known));
     Type::tensor(TensorType { dtype: ty.dtype, sizes, ..TensorType::default() })
 }
