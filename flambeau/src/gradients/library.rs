@@ -317,7 +317,7 @@ impl FormulaLibrary {
 impl Derivatives for FormulaLibrary {
     fn of(&self, op: OpId) -> Option<Arc<Derivative>> {
         // The gradients of recorded views follow from their layouts.
-        let is_view = |known: &Known| matches!(known.stated, autodiff::GradientEntry::View(_));
+        let is_view = |known: &KnownDerivative| matches!(known.stated, autodiff::GradientEntry::View(_));
         self.known(op).filter(|known| !is_view(known)).map(|known| Arc::clone(&known.derivative))
     }
 
