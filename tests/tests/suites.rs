@@ -28,7 +28,9 @@ fn replay_with(suite: &str, cases: u64, options: &[&str]) {
         .expect("the runner starts");
     assert!(status.success(), "the runner failed: {status}");
     let failures = std::fs::read_to_string(failures).expect("the runner lists failures");
-    assert!(failures.is_empty(), "{suite}:\n{failures}");
+    // The list also has calls that were recorded operator by operator.
+    let failures: Vec<&str> = failures.lines().filter(|line| !line.starts_with("recorded\t")).collect();
+    assert!(failures.is_empty(), "{suite}:\n{}", failures.join("\n"));
     let counts = std::fs::read_to_string(counts).expect("the runner counts");
     let counts: serde_json::Value = serde_json::from_str(&counts).expect("the counts are JSON");
     assert_eq!(counts["suites"][0]["passed"].as_u64(), Some(cases), "{suite}: cases passed");
