@@ -14,7 +14,8 @@ use crate::planted::GradBug;
 use flambeau::rewrite::autodiff::Gradient;
 use flambeau::{Error, Execution, Fault, Session};
 use flambeau_exec::{Host, reference};
-use flambeau_ir::{Graph, IValue};
+use flambeau_ir::types::TensorType;
+use flambeau_ir::{Graph, IValue, Type, ValueId};
 use flambeau_tensor::{DType, Tensor};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -115,7 +116,8 @@ fn has_large_number(case: &Case) -> bool {
 impl GradientsAgree {
     /// Runs the graphs of the case's derivative.
     fn by_graphs(&self, case: &Case, wrt: &[usize], truth: &Derived) -> Result<CheckOutcome, String> {
-        let gradient = match self.tape.differentiate(&case.graph, wrt) {
+        let graph = self.with_integer_types(case)?;
+        let gradient = match self.tape.differentiate(&graph, wrt) {
             Ok(gradient) => gradient,
             Err(error) if error.fault == Fault::Internal => return Err(error.to_string()),
             Err(_) => return Ok(CheckOutcome::Checked),
@@ -158,6 +160,27 @@ impl GradientsAgree {
             }
         }
         Ok(CheckOutcome::Changed)
+    }
+}
+
+impl GradientsAgree {
+    /// Returns the graph, with the dtypes of arguments that are tensors of integers. A conversion to the dtype of such an argument
+    /// ends a gradient, which a graph without types cannot state.
+    fn with_integer_types(&self, case: &Case) -> Result<Arc<Graph>, String> {
+        let mut graph = (*case.graph).clone();
+        let inputs: Vec<ValueId> = graph.inputs().collect();
+        let mut is_typed = false;
+        for (value, input) in inputs.into_iter().zip(&case.inputs) {
+            if let Some(tensor) = input.as_tensor().filter(|t| t.dtype().is_integral(true)) {
+                let ty = TensorType { dtype: Some(tensor.dtype()), ..TensorType::default() };
+                graph.edit().set_type(value, Type::tensor(ty));
+                is_typed = true;
+            }
+        }
+        if !is_typed {
+            return Ok(Arc::clone(&case.graph));
+        }
+        self.tape.optimize(&graph, "propagate_shapes").map_err(|error| error.to_string())
     }
 }
 
