@@ -398,7 +398,7 @@ impl<'n> Call<'_, 'n> {
             Some(Derivative::Body { inputs, .. }) => self.through_body(inputs, grads, host),
             Some(Derivative::Constant | Derivative::Layout) => Ok(NodeGradients::new()),
             None => {
-                let message = format!("the derivative of `{}`", self.call.name);
+                let message = format!("the derivative of `{}` is not implemented", self.call.name);
                 Err(ExecError::of(&KernelError::unsupported(message)))
             }
         }
@@ -413,7 +413,10 @@ impl<'n> Call<'_, 'n> {
         let fail = |e: KernelError| ExecError::of(&e);
         let stated = |arg: usize| known.iter().any(|formula| formula.args.contains(&arg));
         if let Some(arg) = (0..self.call.arg_edges.len()).find(|arg| self.needs(*arg) && !stated(*arg)) {
-            let message = format!("the derivative of `{}` with respect to argument {arg}", self.call.name);
+            let message = format!(
+                "the derivative of `{}` with respect to argument {arg} is not implemented",
+                self.call.name
+            );
             return Err(fail(KernelError::unsupported(message)));
         }
         let mut edge_grads = NodeGradients::new();
