@@ -125,6 +125,14 @@ def reached_from(error: UnsupportedError, range: Range) -> Error:
     return unsupported(error.message, [*ranges, range], isinstance(error, AnnotationError)) if ranges else error
 
 
+def name_calls(error: Error, ranges: Sequence[Range]) -> None:
+    """Adds the ranges from which a definition was reached to an error in it, unless the compiler did."""
+    if ranges and "is being compiled since it was called from" not in str(error):
+        # Without the header of the text with these ranges.
+        shown = str(_error("unsupported", "", ranges)).partition("\n")[2]
+        error.args = (f"{error}\n{shown}",)
+
+
 def _error(kind: str, message: str, ranges: Sequence[Range] = ()) -> Error:
     from . import _native
 
