@@ -95,10 +95,10 @@ class Texts:
                 self._type_names, self.optional,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
-            errors.name_calls(error, self._calls(self.origin(error.file or "", error.line or 0)))
+            errors.name_calls(error, self.calls(self.origin(error.file or "", error.line or 0)))
             raise
 
-    def _calls(self, value: Any) -> list[errors.Range]:
+    def calls(self, value: Any) -> list[errors.Range]:
         """Returns where a function or class was referred to, where the function that does was, and so on."""
         ranges = []
         seen = set()
@@ -123,6 +123,10 @@ class Texts:
             self.texts.append((text, file, first))
         else:
             self.functions.insert(at, (text, file, first))
+        self.note_origin(value, text, file, first)
+
+    def note_origin(self, value: Any, text: str, file: str, first: int) -> None:
+        """Notes the lines of a function or class."""
         self._origins.append((value, file, first, first + text.count("\n")))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
@@ -229,17 +233,21 @@ class Texts:
     def reached(self, value: types.FunctionType | types.MethodType | type, place: Place) -> str:
         """Adds a function, a class method or a class that a definition refers to at a place, and returns its name in the program.
         Errors in it name the place."""
-        name, caller = self.rewritten[-1] if self.rewritten else ("", None)
-        since = f" since it was called from '{name}'" if name else ""
-        range = place.range(f"'{value.__name__}' is being compiled{since}")
-        key = value.__func__ if isinstance(value, types.MethodType) else value
-        self._reached_from.setdefault(id(key), (range, caller))
+        range = self.refer(value.__func__ if isinstance(value, types.MethodType) else value, place)
         try:
             if isinstance(value, type):
                 return self.class_name(value)
             return self.class_method(value) if isinstance(value, types.MethodType) else self.function(value)
         except UnsupportedError as error:
             raise reached_from(error, range) from None
+
+    def refer(self, value: types.FunctionType | type, place: Place) -> errors.Range:
+        """Notes that a definition refers to a function or class at a place, and returns the place with a remark for errors."""
+        name, caller = self.rewritten[-1] if self.rewritten else ("", None)
+        since = f" since it was called from '{name}'" if name else ""
+        range = place.range(f"'{value.__name__}' is being compiled{since}")
+        self._reached_from.setdefault(id(value), (range, caller))
+        return range
 
     def compiled_function(self, function: Any, place: Place) -> str:
         """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""

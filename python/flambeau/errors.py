@@ -119,10 +119,10 @@ def unsupported(message: str, ranges: Sequence[Range] = (), of_annotation: bool 
     return error  # type: ignore[no-any-return]
 
 
-def reached_from(error: UnsupportedError, range: Range) -> Error:
-    """Returns an exception with one more range from which the definition was reached."""
+def reached_from(error: UnsupportedError, *further: Range) -> Error:
+    """Returns an exception with further ranges from which the definition was reached."""
     ranges = getattr(error, "_ranges", ())
-    return unsupported(error.message, [*ranges, range], isinstance(error, AnnotationError)) if ranges else error
+    return unsupported(error.message, [*ranges, *further], isinstance(error, AnnotationError)) if ranges and further else error
 
 
 def name_calls(error: Error, ranges: Sequence[Range]) -> None:
