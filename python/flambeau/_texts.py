@@ -241,7 +241,7 @@ class Texts:
         except UnsupportedError as error:
             raise reached_from(error, range) from None
 
-    def refer(self, value: types.FunctionType | type, place: Place) -> errors.Range:
+    def refer(self, value: Any, place: Place) -> errors.Range:
         """Notes that a definition refers to a function or class at a place, and returns the place with a remark for errors."""
         name, caller = self.rewritten[-1] if self.rewritten else ("", None)
         since = f" since it was called from '{name}'" if name else ""
