@@ -6,6 +6,7 @@ import ast
 import builtins
 import dataclasses
 import enum
+import inspect
 import sys
 import types
 import typing
@@ -52,8 +53,12 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     place = place_of(cls)
     find = _scope(cls)
     fields = []
+    # A class may derive from a named tuple, as `PackedSequence` does; the annotations are those of the latter.
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        hints.update(inspect.get_annotations(base))
     for field in cls._fields:
-        hint = getattr(cls, "__annotations__", {}).get(field, _native.Tensor)
+        hint = hints.get(field, _native.Tensor)
         text = texts.annotation_text(hint, place, lambda text: _evaluated(text, find, cls, place))
         default = ""
         if field in cls._field_defaults:

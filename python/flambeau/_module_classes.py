@@ -24,7 +24,7 @@ from ._signatures import raise_instead
 from ._sources import Place, Source
 from ._texts import Texts
 from ._types import ModuleType
-from .errors import CompileError, UnsupportedError, misuse
+from .errors import CompileError, UnsupportedError, misuse, reached_from
 from .jit import ScriptMethod
 
 if typing.TYPE_CHECKING:
@@ -328,7 +328,10 @@ class ModuleClass:
                 for unique, overload in zip(names, overloads, strict=True):
                     done[unique] = self._method(function, False, wanted, (unique, overload))
                 continue
-            done[name] = self._method(function, is_property, wanted, name=name)
+            try:
+                done[name] = self._method(function, is_property, wanted, name=name)
+            except UnsupportedError as error:
+                raise reached_from(error, *self.texts.calls(function)) from None
             setter = getattr(member, "fset", None) if is_property else None
             if setter is not None:
                 line, file, text = self._method(setter, False, wanted)
@@ -381,6 +384,7 @@ class ModuleClass:
         if overload is not None:
             text = implementation_text(rewriter, overload[0], function, overload[1])
         line = source.first + node.lineno - 1
+        self.texts.note_origin(function, text, source.file, line)
         body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
         if is_property:
             return line - 1, source.file, "    @property\n" + body
@@ -420,6 +424,8 @@ class ModuleClass:
                     known = self.bound[name] = IgnoredMethod(function, self.module)
                     self.modules.ignored.append(known)
                 return self.texts.leave(known, name, place, "it is marked with `@ignore`")
+            if isinstance(function, types.FunctionType):
+                self.texts.refer(function, place)
             wanted.append(name)
             return None
         if isinstance(member, types.MethodType) and member.__self__ is self.cls:

@@ -45,7 +45,7 @@ def literal(texts: Texts, value: Any, place: Place) -> str:
     if isinstance(value, complex):
         return f"complex({value.real!r}, {value.imag!r})"
     if isinstance(value, enum.Enum):
-        return f"{texts.class_name(type(value))}.{value.name}"
+        return f"{texts.reached(type(value), place)}.{value.name}"
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
         items = ", ".join(literal(texts, item, place) for item in value)
         if isinstance(value, list):
@@ -95,7 +95,7 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
     # Functions that this package or PyTorch compiled.
     python: Any = getattr(value, "_python", None) or getattr(value, "_torchdynamo_inline", None)
     if isinstance(python, types.FunctionType):
-        return texts.called(python, place)
+        return texts.reached(python, place)
     if hasattr(value, "_function") and hasattr(value, "schema"):
         return texts.compiled_function(value, place)
     named = path_in_torch(value, path, module)
@@ -104,13 +104,13 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
             texts.use_torch()
         return named
     if isinstance(value, types.FunctionType):
-        return texts.called(value, place)
+        return texts.reached(value, place)
     if isinstance(value, types.MethodType) and is_module_class(value.__self__):
-        return texts.called(value, place)
+        return texts.reached(value, place)
     if isinstance(value, type):
         if kind_of(value) == "ignore":
             raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")
-        return texts.class_name(value)
+        return texts.reached(value, place)
     if hasattr(value, "_wraps_native") and hasattr(value, "original_name"):
         raise place.error("Cannot call a ScriptModule that is not a submodule of the caller")
     if hasattr(value, "__dlpack__"):

@@ -12,7 +12,8 @@ import ast
 import inspect
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from . import _native
@@ -21,7 +22,7 @@ from ._module_kinds import is_module_class
 from ._names import MISSING, Names, bound_names, chain, children, scope_of
 from ._objects import MODULES, called_in_python
 from ._signatures import SignatureRewriter
-from ._sources import is_text_of_several_lines
+from ._sources import Source, is_text_of_several_lines
 from .errors import AnnotationError
 
 if typing.TYPE_CHECKING:
@@ -57,27 +58,32 @@ class Rewriter(SignatureRewriter):
     def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites a definition with its annotations and defaults."""
         outer = self.bound
-        self.comments(node)
         self.bound = outer | bound_names(node)
         self.name = self.name or node.name
-        self.signature(node, function)
-        self._statements(node)
+        with self._within(node, function):
+            self.comments(node)
+            self.signature(node, function)
+            for statement in node.body:
+                self.visit(statement)
         self.bound = outer
         self.name = ""
 
     def body(self, node: ast.FunctionDef) -> None:
         """Rewrites the body of a definition without its signature."""
         outer = self.bound
-        self.comments(node, node.body[0].lineno)
         self.bound = outer | bound_names(node)
-        self._statements(node)
-        self.bound = outer
-
-    def _statements(self, node: ast.FunctionDef) -> None:
-        self.texts.rewritten.append(node.name)
-        try:
+        with self._within(node, None):
+            self.comments(node, node.body[0].lineno)
             for statement in node.body:
                 self.visit(statement)
+        self.bound = outer
+
+    @contextmanager
+    def _within(self, node: ast.FunctionDef, function: types.FunctionType | None) -> Iterator[None]:
+        """Notes the function that is being rewritten."""
+        self.texts.rewritten.append((node.name, function))
+        try:
+            yield
         finally:
             self.texts.rewritten.pop()
 
@@ -88,6 +94,27 @@ class Rewriter(SignatureRewriter):
         # The lines of the text are moved with those of the definition.
         if not self.text and is_text_of_several_lines(node):
             self.edits.replace(node, repr(node.value))
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Visits the expressions of a formatted text. In one of several lines their positions are not those in the file: the text is
+        written again in one line."""
+        if node.lineno == node.end_lineno:
+            for part in node.values:
+                if isinstance(part, ast.FormattedValue):
+                    self.visit(part)
+            return
+        text = ast.unparse(node)
+        outer, source = self.edits, self.edits.source
+        inner = Source.of_text(text, source.file, None)
+        inner.first = source.first + node.lineno - 1
+        self.edits = Edits(inner)
+        try:
+            formatted = ast.parse(text, mode="eval").body
+            self.visit(formatted)
+            text = self.edits.expression(formatted)
+        finally:
+            self.edits = outer
+        self.edits.replace(node, text)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         target = node.target

@@ -68,8 +68,10 @@ class Texts:
         self.optional: set[str] = set()
         # Whether what is added is reached from optional methods only.
         self.is_candidate = False
-        # The names of the functions that are being rewritten, each called by the one before.
-        self.rewritten: list[str] = []
+        # The names of the functions that are being rewritten, each called by the one before, with the functions.
+        self.rewritten: list[tuple[str, Any]] = []
+        # Where functions and classes are first referred to, by identity, with the functions that do.
+        self._reached_from: dict[int, tuple[errors.Range, Any]] = {}
         # Class methods by class and function.
         self._class_methods: dict[tuple[Any, Any], types.MethodType] = {}
         # Objects whose identity is a key stay alive.
@@ -87,10 +89,24 @@ class Texts:
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
-        return _native.compile_texts(
-            self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
-            self._type_names, self.optional,
-        )  # fmt: skip
+        try:
+            return _native.compile_texts(
+                self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+                self._type_names, self.optional,
+            )  # fmt: skip
+        except (errors.CompileError, UnsupportedError) as error:
+            errors.name_calls(error, self.calls(self.origin(error.file or "", error.line or 0)))
+            raise
+
+    def calls(self, value: Any) -> list[errors.Range]:
+        """Returns where a function or class was referred to, where the function that does was, and so on."""
+        ranges = []
+        seen = set()
+        while id(value) in self._reached_from and id(value) not in seen:
+            seen.add(id(value))
+            range, value = self._reached_from[id(value)]
+            ranges.append(range)
+        return ranges
 
     def classes(self) -> list[tuple[str, type]]:
         """Returns the classes of Python by their names in the texts."""
@@ -107,6 +123,10 @@ class Texts:
             self.texts.append((text, file, first))
         else:
             self.functions.insert(at, (text, file, first))
+        self.note_origin(value, text, file, first)
+
+    def note_origin(self, value: Any, text: str, file: str, first: int) -> None:
+        """Notes the lines of a function or class."""
         self._origins.append((value, file, first, first + text.count("\n")))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
@@ -210,13 +230,24 @@ class Texts:
         self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
         return name
 
-    def called(self, function: types.FunctionType | types.MethodType, place: Place) -> str:
-        """Adds a function or a class method that is called at a place, and returns its name in the program."""
+    def reached(self, value: types.FunctionType | types.MethodType | type, place: Place) -> str:
+        """Adds a function, a class method or a class that a definition refers to at a place, and returns its name in the program.
+        Errors in it name the place."""
+        range = self.refer(value.__func__ if isinstance(value, types.MethodType) else value, place)
         try:
-            return self.class_method(function) if isinstance(function, types.MethodType) else self.function(function)
+            if isinstance(value, type):
+                return self.class_name(value)
+            return self.class_method(value) if isinstance(value, types.MethodType) else self.function(value)
         except UnsupportedError as error:
-            caller = f" since it was called from '{self.rewritten[-1]}'" if self.rewritten else ""
-            raise reached_from(error, place.range(f"'{function.__name__}' is being compiled{caller}")) from None
+            raise reached_from(error, range) from None
+
+    def refer(self, value: Any, place: Place) -> errors.Range:
+        """Notes that a definition refers to a function or class at a place, and returns the place with a remark for errors."""
+        name, caller = self.rewritten[-1] if self.rewritten else ("", None)
+        since = f" since it was called from '{name}'" if name else ""
+        range = place.range(f"'{value.__name__}' is being compiled{since}")
+        self._reached_from.setdefault(id(value), (range, caller))
+        return range
 
     def compiled_function(self, function: Any, place: Place) -> str:
         """Adds a function that was not compiled from a function of Python, such as a trace, as printed source."""
@@ -259,7 +290,7 @@ class Texts:
     def annotation_text(self, annotation: Any, place: Place, forward: Callable[[str], Any] | None = None) -> str:
         """Returns the text of an annotation; ``forward`` evaluates the references in it that are texts."""
         try:
-            return annotation_text(annotation, self.class_name, forward)
+            return annotation_text(annotation, lambda cls: self.reached(cls, place), forward)
         except Unknown as unknown:
             raise place.error(unknown.message, AnnotationError) from None
 

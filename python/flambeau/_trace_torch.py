@@ -96,6 +96,18 @@ class _Number:
 
     eq = sym_eq = _is_equal
 
+    def lt(self, other: _Number) -> _Truth:
+        return _Truth(self.hint < other.hint)
+
+    def le(self, other: _Number) -> _Truth:
+        return _Truth(self.hint <= other.hint)
+
+    def gt(self, other: _Number) -> _Truth:
+        return _Truth(self.hint > other.hint)
+
+    def ge(self, other: _Number) -> _Truth:
+        return _Truth(self.hint >= other.hint)
+
     def str(self) -> str:
         return str(self.hint)
 
@@ -118,6 +130,15 @@ class _Truth(_Number):
         return bool(self.hint)
 
     guard_size_oblivious = expect_true = guard_bool
+
+    def statically_known_true(self, file: str, line: int) -> bool:
+        """Nothing about the numbers of a trace holds for every argument, such as that a slice takes all elements."""
+        return False
+
+    guard_or_false = statically_known_true
+
+    def guard_or_true(self, file: str, line: int) -> bool:
+        return True
 
 
 class Sizes(tuple):  # type: ignore[type-arg]
@@ -378,8 +399,10 @@ def _bounded(index: Any) -> Any:
     argument may be larger."""
     if isinstance(index, tuple):
         return tuple(_bounded(part) for part in index)
-    if isinstance(index, slice) and index.start in (None, 0) and type(index.stop) is int and index.stop >= 0:
-        return slice(index.start, torch.SymInt(_Number(None, index.stop)), index.step)  # type: ignore[arg-type]
+    if isinstance(index, slice) and type(index.start) in (int, type(None)) and type(index.stop) in (int, type(None)):
+        stop = sys.maxsize if index.stop is None else index.stop
+        if not index.start and stop >= 0:
+            return slice(index.start, torch.SymInt(_Number(None, stop)), index.step)  # type: ignore[arg-type]
     return index
 
 

@@ -119,10 +119,18 @@ def unsupported(message: str, ranges: Sequence[Range] = (), of_annotation: bool 
     return error  # type: ignore[no-any-return]
 
 
-def reached_from(error: UnsupportedError, range: Range) -> Error:
-    """Returns an exception with one more range from which the definition was reached."""
+def reached_from(error: UnsupportedError, *further: Range) -> Error:
+    """Returns an exception with further ranges from which the definition was reached."""
     ranges = getattr(error, "_ranges", ())
-    return unsupported(error.message, [*ranges, range], isinstance(error, AnnotationError)) if ranges else error
+    return unsupported(error.message, [*ranges, *further], isinstance(error, AnnotationError)) if ranges and further else error
+
+
+def name_calls(error: Error, ranges: Sequence[Range]) -> None:
+    """Adds the ranges from which a definition was reached to an error in it, unless the compiler did."""
+    if ranges and "is being compiled since it was called from" not in str(error):
+        # Without the header of the text with these ranges.
+        shown = str(_error("unsupported", "", ranges)).partition("\n")[2]
+        error.args = (f"{error}\n{shown}",)
 
 
 def _error(kind: str, message: str, ranges: Sequence[Range] = ()) -> Error:

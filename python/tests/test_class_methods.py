@@ -80,3 +80,33 @@ def test_names_of_devices_are_defaults():
     assert flambeau.CompilationUnit("def f(d: Optional[Device] = 'cpu'):\n    return d\n").f() == torch.device("cpu")
     with pytest.raises(flambeau.CompileError, match="Expected a default value of type Device"):
         flambeau.CompilationUnit("def f(d: Device = 'nowhere'):\n    return d\n")
+
+
+def test_devices_are_called_with_their_keyword():
+    unit = flambeau.CompilationUnit("def f():\n    return torch.device(type='cpu'), torch.device(type='cuda', index=1)\n")
+    assert [str(device) for device in unit.f()] == ["cpu", "cuda:1"]
+
+
+class Refuses(nn.Module):
+    def helper(self, x):
+        return bytearray()
+
+    def forward(self, x):
+        return self.helper(x)
+
+
+class DoesNotParse(nn.Module):
+    def helper(self, x):
+        try:
+            return x
+        except ValueError:
+            return x
+
+    def forward(self, x):
+        return self.helper(x)
+
+
+@pytest.mark.parametrize("cls", [Refuses, DoesNotParse])
+def test_errors_in_methods_name_the_call(cls):
+    with pytest.raises(flambeau.UnsupportedError, match=r"self\.helper\(x\)\n.*'helper' is being compiled since it was called from 'forward'"):
+        jit.script(cls())

@@ -95,3 +95,55 @@ def test_wide_characters_before_the_range():
         jit.script(f)
     lines = str(refused.value).splitlines()
     assert lines[-1].index("^") == lines[-2].index("bytearray") and lines[-1].count("^") == len("bytearray()") - 2
+
+
+class Broken:
+    def __init__(self, a: int):
+        self.a = a
+
+    def method(self):
+        import sys  # noqa: F401
+
+        return self.a
+
+
+class Refused:
+    def __init__(self, a: int):
+        self.a = bytearray()
+
+
+def uses_broken(x) -> Broken:
+    return Broken(1)
+
+
+def calls_uses_broken(x):
+    return uses_broken(x).a
+
+
+def uses_refused(x):
+    return Refused(1).a
+
+
+def does_not_parse(x):
+    try:
+        return x
+    except ValueError:
+        return x
+
+
+def calls_what_does_not_parse(x):
+    return does_not_parse(x)
+
+
+@pytest.mark.parametrize(
+    ("function", "chain"),
+    [
+        (calls_uses_broken, [("Broken", "uses_broken"), ("uses_broken", "calls_uses_broken")]),
+        (uses_refused, [("Refused", "uses_refused")]),
+        (calls_what_does_not_parse, [("does_not_parse", "calls_what_does_not_parse")]),
+    ],
+)
+def test_errors_in_classes_and_of_the_parser_have_the_chain_of_calls(function, chain):
+    with pytest.raises(flambeau.Error) as wrong:
+        jit.script(function)
+    assert re.findall(r"'(\w+)' is being compiled since it was called from '(\w+)'", str(wrong.value)) == chain

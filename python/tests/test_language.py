@@ -765,3 +765,19 @@ def test_prints(capsys):
 
     f(2)
     assert capsys.readouterr().out == "x 2 [1.5] True None (1, a)\n"
+
+
+OUTSIDE = 3
+
+
+def formatted(x: int):
+    return (
+        f"a {x} and {abs(x - 5)} "
+        "is 'quoted' "
+        f"{OUTSIDE}"
+        " end"
+    )  # fmt: skip
+
+
+def test_formatted_texts_of_several_lines():
+    assert jit.script(formatted)(4) == formatted(4)

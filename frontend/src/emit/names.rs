@@ -79,7 +79,7 @@ const SPECIAL: [(&str, Special); 28] = [
 
 /// Namespaces and the prefix of their members' operators. With an empty prefix, a namespace has only the members listed
 /// elsewhere.
-const NAMESPACES: [(&str, &str); 22] = [
+const NAMESPACES: [(&str, &str); 24] = [
     ("torch", "aten::"),
     ("math", "aten::"),
     ("torch.linalg", "aten::linalg_"),
@@ -88,6 +88,8 @@ const NAMESPACES: [(&str, &str); 22] = [
     ("torch.sparse", "aten::_sparse_"),
     ("torch.nn", ""),
     ("torch.nn.functional", "aten::"),
+    ("torch.nn.modules", ""),
+    ("torch.nn.modules.utils", "aten::"),
     ("torch.nn.init", ""),
     ("torch._C", "aten::"),
     ("torch._C._nn", "aten::"),

@@ -52,6 +52,9 @@ def floordiv(self: Tensor, other: float) -> Tensor:
 def __contains__(self: str, key: str) -> bool:
     return self.find(key, 0, len(self)) != -1
 
+def device(type: str) -> Device:
+    return torch.device(type)
+
 def _single(x: BroadcastingList1[float]) -> List[float]:
     return x
 
@@ -61,6 +64,9 @@ def _pair(x: BroadcastingList2[float]) -> List[float]:
 def _triple(x: BroadcastingList3[float]) -> List[float]:
     return x
 
+def _quadruple(x: BroadcastingList4[float]) -> List[float]:
+    return x
+
 def _single(x: BroadcastingList1[int]) -> List[int]:
     return x
 
@@ -68,6 +74,9 @@ def _pair(x: BroadcastingList2[int]) -> List[int]:
     return x
 
 def _triple(x: BroadcastingList3[int]) -> List[int]:
+    return x
+
+def _quadruple(x: BroadcastingList4[int]) -> List[int]:
     return x
 
 def tensordot(a: Tensor, b: Tensor, dims: int = 2, out: Optional[Tensor] = None) -> Tensor:
