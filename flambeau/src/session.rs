@@ -730,10 +730,15 @@ impl Session {
 
     /// Returns a host with this session's limits that prints to standard output.
     pub fn host(&self) -> Host {
-        let limits = &self.settings.run;
         let mut host = Host::new();
+        self.limit(&mut host);
+        host
+    }
+
+    /// Sets this session's limits on a host.
+    pub fn limit(&self, host: &mut Host) {
+        let limits = &self.settings.run;
         host.set_fuel(limits.fuel).set_max_depth(limits.depth).set_time(limits.time);
         host.set_budget(limits.memory.map(MemoryBudget::new));
-        host
     }
 }

@@ -137,6 +137,7 @@ impl PyFunction {
         if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
             self.check_names(py, args.len(), kwargs)?;
         }
+        call.check_modes()?;
         let session = self.program.session();
         let library = call.library();
         let is_torch = self.program.of_torch || library == Some(Library::Torch);

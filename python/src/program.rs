@@ -100,7 +100,8 @@ impl Drop for Ungraded {
 
 /// Returns a host for a call of this thread.
 pub(crate) fn host(session: &Session) -> Host {
-    let mut host = session.host();
+    let mut host = Host::new();
+    session.limit(&mut host);
     host.set_grad_enabled(GRAD_ENABLED.get());
     host.set_receivers(|host| {
         host.set_stdout(SysStdout).set_warn(warnings_of_call());

@@ -498,6 +498,24 @@ impl<'a, 'py> Call<'a, 'py> {
         is_outdated
     }
 
+    /// Refuses tensors of forward-mode differentiation, and warns of mixed precision, if arguments are tensors of PyTorch.
+    ///
+    /// # Errors
+    /// The exception of `flambeau._torch_autograd.check_modes`.
+    pub(crate) fn check_modes(&self) -> PyResult<()> {
+        let py = self.py;
+        if self.tensors.is_empty() || self.library != Some(Library::Torch) {
+            return Ok(());
+        }
+        let Some(torch) = torch(py)? else { return Ok(()) };
+        let level: i64 = torch.forward_ad.bind(py).getattr(intern!(py, "_current_level"))?.extract()?;
+        if level >= 0 || torch.is_autocast.bind(py).call0()?.is_truthy()? {
+            let objects = PyTuple::new(py, self.tensors.iter().map(|taken| &taken.object))?;
+            torch.check_modes.bind(py).call1((objects, PyDict::new(py)))?;
+        }
+        Ok(())
+    }
+
     /// Tells PyTorch what a run did to its tensors: that their memory was written, and their new sizes and strides.
     ///
     /// # Errors
@@ -596,8 +614,8 @@ impl<'a, 'py> Call<'a, 'py> {
         })
     }
 
-    /// Makes an instance of the Python class of an object, without its constructor; an argument is returned as it is, with
-    /// the attributes that it has now.
+    /// Makes an instance of the Python class of an object, without its constructor. As in PyTorch an argument that is returned
+    /// becomes an instance with the attributes that the program gave it, and stays as it was itself.
     fn instance(
         &self,
         object: &Object,
@@ -605,10 +623,6 @@ impl<'a, 'py> Call<'a, 'py> {
         program: &Hosted,
         depth: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let known = self.objects.iter().find(|(known, _)| known.id() == object.id());
-        if let Some((_, instance)) = known {
-            return Ok(instance.clone());
-        }
         let made = class.call_method1("__new__", (&class,))?;
         let attributes = program.unit().class(object.class()).map(|class| &class.attributes);
         let values = object.read().clone();
@@ -697,6 +711,10 @@ struct Torch {
     to_dlpack: Py<PyAny>,
     from_dlpack: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    /// `torch.autograd.forward_ad`.
+    forward_ad: Py<PyAny>,
+    is_autocast: Py<PyAny>,
+    check_modes: Py<PyAny>,
     exchange: Option<Exchange>,
 }
 
@@ -757,12 +775,16 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
     let Some(module) = imported(intern!(py, "torch"))? else { return Ok(None) };
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
     let exchange = module.getattr("utils")?.getattr("dlpack")?;
+    let ours = py.import("flambeau._torch_autograd")?;
     let torch = Torch {
         exchange: Exchange::of(&tensor),
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
         from_dlpack: exchange.getattr("from_dlpack")?.unbind(),
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
+        forward_ad: module.getattr("autograd")?.getattr("forward_ad")?.unbind(),
+        is_autocast: ours.getattr("is_autocast")?.unbind(),
+        check_modes: ours.getattr("check_modes")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
 }

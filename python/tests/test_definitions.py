@@ -650,6 +650,16 @@ def test_an_instance_becomes_an_object_of_the_program():
         jit.script(3)
 
 
+def test_a_returned_instance_has_the_attributes_that_the_program_set():
+    def counted(counter: Counter) -> Counter:
+        counter.count += 1
+        return counter
+
+    given = Counter(3)
+    found = jit.script(counted)(given)
+    assert (type(found), found.count, given.count) == (Counter, 4, 3)
+
+
 @dataclasses.dataclass(order=True)
 class Labelled:
     major: int

@@ -113,7 +113,7 @@ def test_dual_tensors_are_refused():
     times = jit.script(product)
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(torch.ones(1, 2), torch.ones(1, 2))
-        for call in (lambda: compiled(dual), lambda: times(dual, weight)):
+        for call in (lambda: compiled(dual), lambda: times(dual, weight), lambda: times(dual, dual)):
             with pytest.raises(flambeau.UnsupportedError, match="programs do not compute tangents"):
                 call()
         assert compiled(torch.ones(1, 2)).shape == (1, 2)
