@@ -64,6 +64,7 @@ PROGRAMS = [
     ("x.expand(2, 3, 3).view(6, 3) @ y", [[shared(3, 3), ones(3, 3)]]),
     ("x.expand(2, 3, 3).reshape(6, 3) @ y", [[shared(3, 3), of(3, 3)], [ones(1, 3).expand(3, 3), of(3, 3)]]),
     ("x.expand(3, 3).reshape(9) * y", [[shared(3), ones(9)]]),
+    ("x.swapaxes(0, 1) * y", [[of(2, 3), of(3, 2)]]),
     ("x.prod()", [[leaf([0.0, 2.0, 0.0, 3.0])], [leaf([0.0, 2.0, 3.0])], [leaf([0.0, 0.0, 0.0, 3.0])]]),
     ("x.prod(0)", [[leaf([0.0, 2.0, 0.0, 3.0])]]),
     (FIRST_OF.format("x.prod()", "g.requires_grad"), [[leaf([0.0, 2.0, 0.0])], [leaf([0.0, 2.0, 1.0])]]),

@@ -58,9 +58,9 @@ fn second_derivatives_and_training() {
 
 #[test]
 fn derivatives_at_borders() {
-    replay_with("corners", 164, &["--executor", "reference"]);
-    replay("corners", 164);
-    replay_with("corners", 164, &["--executor", "profiling", "--gradient-graphs"]);
+    replay_with("corners", 166, &["--executor", "reference"]);
+    replay("corners", 166);
+    replay_with("corners", 166, &["--executor", "profiling", "--gradient-graphs"]);
 }
 
 #[test]
