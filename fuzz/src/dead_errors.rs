@@ -47,7 +47,7 @@ pub(crate) struct Allowed {
 /// Usually the first remaining error ends the run, so a choice is the number of errors before it that are removed. A failing
 /// task does not end the run, so further errors may follow a remaining one, and the choices are too many to try all. For such
 /// programs, only those choices are tried that remove every error with an unneeded result, as dead code elimination does, in
-/// all graphs or in some of them ([`without_unneeded_errors`]).
+/// all graphs or in some of them ([`without_unneeded_errors`]), or only the first errors ([`without_first_errors`]).
 ///
 /// A pass removes a node, and with it the errors of every iteration, or some of the copies of a node that it unrolled. So the
 /// choices are tried for nodes, and for single errors.
@@ -60,7 +60,9 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
         let failing = run_past_errors(case, Removed::AllBut(BTreeSet::new(), BTreeSet::new())).graphs;
         for choice in 0..1_usize << failing.len().min(GRAPHS) {
             let kept = failing.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, g)| *g);
-            allowed.observations.extend(without_unneeded_errors(case, &kept.collect()));
+            let kept = kept.collect();
+            allowed.observations.extend(without_unneeded_errors(case, &kept));
+            allowed.observations.extend(without_first_errors(case, &kept));
         }
     }
     allowed
@@ -121,6 +123,21 @@ fn without_unneeded_errors(case: &Case, graphs: &BTreeSet<GraphAddress>) -> Opti
     None
 }
 
+/// Returns the observations of the runs without the first error, the first two, …, except those of nodes of some graphs. A pass
+/// removes the errors of copies of a node that it unrolled, and those of the loop behind them remain.
+fn without_first_errors(case: &Case, graphs: &BTreeSet<GraphAddress>) -> Vec<Observation> {
+    let mut found = Vec::new();
+    for count in 1..RUNS {
+        let end = run_past_errors(case, Removed::First(count, graphs.clone()));
+        let is_last = end.choices < count;
+        found.extend(end.needed.is_empty().then_some(end.observation));
+        if is_last {
+            break;
+        }
+    }
+    found
+}
+
 /// The end of a run that continued after errors.
 struct ContinuedEnd {
     observation: Observation,
@@ -153,7 +170,9 @@ fn run_past_errors(case: &Case, removed: Removed) -> ContinuedEnd {
         graphs,
         choices: match run.removed {
             Removed::OfNodes(_) => run.errors.len(),
-            Removed::These(_) | Removed::AllBut(..) => run.errors.iter().map(|of_node| of_node.1).sum(),
+            Removed::These(_) | Removed::AllBut(..) | Removed::First(..) => {
+                run.errors.iter().map(|of_node| of_node.1).sum()
+            }
         },
         needed: run.needed,
         has_unsupported: run.has_unsupported,

@@ -30,6 +30,8 @@ pub(super) enum Removed {
     /// Every error but these, and those of nodes of these graphs: passes may clean a program and
     /// not its tasks.
     AllBut(BTreeSet<ErrorId>, BTreeSet<GraphAddress>),
+    /// So many first errors, without those of nodes of these graphs. Later ones remain.
+    First(usize, BTreeSet<GraphAddress>),
 }
 
 impl Default for Removed {
@@ -271,6 +273,10 @@ impl ErrorPolicy for ContinuedRun {
             Removed::These(choice) => is_chosen(choice, index),
             Removed::OfNodes(choice) => is_chosen(choice, of_nodes),
             Removed::AllBut(kept, graphs) => !kept.contains(&error) && !graphs.contains(&failing.0),
+            Removed::First(count, graphs) => {
+                let others = self.errors.iter().filter(|of_node| !graphs.contains(&of_node.0.0));
+                !graphs.contains(&failing.0) && others.map(|of_node| of_node.1).sum::<usize>() <= *count
+            }
         };
         is_removed.then(|| {
             self.poison_results(graph, node, &BTreeSet::from([error]), &ValueMap::sparse(IValue::None))
