@@ -94,6 +94,34 @@ with prim::fork_1 = graph(%y : Tensor):
     assert!(needed.is_empty(), "{needed:?}");
 }
 
+/// A pass removes the errors of the copy of a body that it unrolled; those of later iterations remain.
+#[test]
+fn the_first_iterations_may_lose_their_errors() {
+    let dead: String = (0..6).map(|i| format!("      %d{i} : Tensor = aten::mm(%x, %x)\n")).collect();
+    let text = format!(
+        "graph(%x : Tensor):
+  %f : Future[Tensor] = prim::fork_0(%x)
+  %n : int = prim::Constant[value=3]()
+  %true : bool = prim::Constant[value=1]()
+   = prim::Loop(%n, %true)
+    block0(%i : int):
+       = prim::Print(%i)
+{dead}      -> (%true)
+  return (%x)
+with prim::fork_0 = graph(%y : Tensor):
+  %z : Tensor = aten::mm(%y, %y)
+  return (%z)
+"
+    );
+    let session = session();
+    let graph = parse_graph(&Source::new("case.ir", &*text), session.registry()).unwrap();
+    let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+    let seen = allowed_observations(&Case::new(graph, vec![input])).observations;
+    let fails_after = |printed: &str| seen.iter().any(|seen| seen.end.is_err() && seen.printed == printed);
+    assert!(fails_after("0\n") && fails_after("0\n1\n"));
+    assert!(seen.iter().any(|seen| seen.end.is_ok() && seen.printed == "0\n1\n2\n"));
+}
+
 #[test]
 fn a_branch_that_never_runs_has_no_effect() {
     let text = "graph(%x : Tensor):
