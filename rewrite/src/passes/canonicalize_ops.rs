@@ -67,7 +67,8 @@ struct UnpackedChunks {
     dim: i64,
 }
 
-/// A list of chunks whose only use is a `prim::ListUnpack` into as many values.
+/// A list of chunks whose only use is a `prim::ListUnpack` into as many values. It fails if there are fewer chunks, so nothing
+/// between the two nodes may be observable, and both run equally often.
 fn plan(g: &Graph, node: NodeId) -> Option<UnpackedChunks> {
     let mut operands = g.operands(node);
     let (tensor, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);
@@ -75,12 +76,11 @@ fn plan(g: &Graph, node: NodeId) -> Option<UnpackedChunks> {
     let list = g.results(node).next()?;
     let mut uses = g.uses(list);
     let unpack = uses.next()?.user;
-    let whole = uses.next().is_none() && g.is_prim(unpack, Prim::ListUnpack);
-    (whole && g.result_count(unpack) as i64 == chunks).then_some(UnpackedChunks {
-        node,
-        unpack,
-        tensor,
-        chunks,
-        dim,
-    })
+    let whole =
+        uses.next().is_none() && g.is_prim(unpack, Prim::ListUnpack) && g.parent(unpack) == g.parent(node);
+    let mut between = std::iter::successors(g.next(node), |&n| g.next(n)).take_while(|&n| n != unpack);
+    if !whole || !between.all(|n| g.effects(n).may_speculate()) {
+        return None;
+    }
+    (g.result_count(unpack) as i64 == chunks).then_some(UnpackedChunks { node, unpack, tensor, chunks, dim })
 }
