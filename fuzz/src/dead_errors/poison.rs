@@ -51,7 +51,7 @@ pub(super) fn results(
     let registry = graph.registry();
     let (shape, dtype) = (registry.facet::<ResultShapes>(row), registry.facet::<Dtype>(row));
     let operands = graph.operands(node).zip(operands).map(|(v, value)| match contains_poison(value) {
-        false => OperandFact::of(value),
+        false => known_operand(value),
         true => OperandFact { fact: Cow::Owned(fact_about(value, resized)), ty: graph.ty(v), constant: None },
     });
     let mut symbols = Symbols::new();
@@ -61,6 +61,15 @@ pub(super) fn results(
         fact => fact,
     };
     graph.results(node).enumerate().map(claimed).collect()
+}
+
+/// The facts about a computed operand, with whether it requires a gradient: if none does, no result does.
+fn known_operand(value: &IValue) -> OperandFact<'_> {
+    let mut operand = OperandFact::of(value);
+    if let (IValue::Tensor(tensor), Fact::Tensor(fact)) = (value, operand.fact.to_mut()) {
+        fact.requires_grad = Some(tensor.requires_grad());
+    }
+    operand
 }
 
 /// The value that a fact determines; `None` if there are several, or if the value is an object of its own.

@@ -94,6 +94,25 @@ with prim::fork_1 = graph(%y : Tensor):
     assert!(needed.is_empty(), "{needed:?}");
 }
 
+/// No operand requires a gradient, whatever sizes the operator refuses.
+#[test]
+fn a_query_for_gradients_needs_no_value() {
+    let text = "graph(%x : Tensor):
+  %text : str = prim::Constant[value=\"raised\"]()
+  %none : NoneType = prim::Constant()
+  %y : Tensor = aten::linalg_inv(%x)
+  %b : bool = prim::requires_grad(%y)
+   = prim::If(%b)
+    block0():
+       = prim::RaiseException(%text, %none)
+      -> ()
+    block1():
+      -> ()
+  return (%x)
+";
+    assert_eq!(ends(text), ["ok"]);
+}
+
 /// A pass removes the errors of the copy of a body that it unrolled; those of later iterations remain.
 #[test]
 fn the_first_iterations_may_lose_their_errors() {
