@@ -2,7 +2,7 @@
 
 use super::{Emit, Loc};
 use crate::intrinsic::Intrinsic;
-use flambeau_ir::value::{IValue, List, ListItems, Str};
+use flambeau_ir::value::{IValue, ListItems, Str};
 use flambeau_ir::{Graph, Prim, ValueId};
 use std::collections::BTreeMap;
 
@@ -29,6 +29,7 @@ pub(super) fn items(emit: &mut Emit<'_>) -> Box<[Option<ListItems>]> {
         let value = graph.result(node, 0);
         if let Loc::Constant(index) = emit.loc[value]
             && graph.ty(value).list_elem().is_some()
+            && graph.use_count(value) > 0
         {
             let known = &mut is_only_read[index as usize];
             *known = Some(known.unwrap_or(true) && has_only_reads(graph, value));
@@ -38,9 +39,13 @@ pub(super) fn items(emit: &mut Emit<'_>) -> Box<[Option<ListItems>]> {
         return Box::default();
     }
     let Emit { constants, interned, .. } = emit;
-    let items = constants.iter().zip(&is_only_read).enumerate().map(|(i, (constant, is_only_read))| {
+    // Other constants may be the same list.
+    let mut handles: BTreeMap<usize, usize> = BTreeMap::new();
+    constants.iter().filter_map(IValue::identity).for_each(|id| *handles.entry(id).or_default() += 1);
+    let items = constants.iter().zip(&is_only_read).map(|(constant, is_only_read)| {
         let IValue::List(list) = constant else { return None };
-        if *is_only_read != Some(true) || has_other_handle(constants, i, list) {
+        let handles = constant.identity().and_then(|id| handles.get(&id));
+        if *is_only_read != Some(true) || handles != Some(&1) {
             return None;
         }
         let mut items = list.read().clone();
@@ -59,10 +64,4 @@ fn has_only_reads(graph: &Graph, list: ValueId) -> bool {
         let reads = matches!(intrinsics.of(graph.op(at.user)), Some(Intrinsic::ListGet | Intrinsic::ListLen));
         reads && at.index == 0
     })
-}
-
-/// Whether another constant is the same list.
-fn has_other_handle(constants: &[IValue], this: usize, list: &List) -> bool {
-    let is_same = |other: &IValue| matches!(other, IValue::List(other) if other.ptr_eq(list));
-    constants.iter().enumerate().any(|(i, other)| i != this && is_same(other))
 }
