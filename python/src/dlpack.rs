@@ -11,6 +11,7 @@ use flambeau::tensor::{DType, Layout, Tensor, TensorError};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 
 use crate::errors::{misuse, raise_tensor};
 use crate::lent::{Bytes, Loans};
@@ -97,21 +98,25 @@ impl Drop for Taken {
 pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans, access: Access) -> PyResult<Tensor> {
     let py = capsule.py();
     let raw = capsule.as_ptr();
-    // SAFETY: `raw` is a live object; `PyCapsule_IsValid` checks that it is a capsule of that name, and the capsule's pointer
-    // is a structure of that kind by the protocol. Renaming makes this function the only consumer.
-    let taken = unsafe {
-        if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
-            let pointer = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr());
-            ffi::PyCapsule_SetName(raw, VERSIONED_USED.as_ptr());
-            NonNull::new(pointer.cast()).map(Taken::Versioned)
-        } else if ffi::PyCapsule_IsValid(raw, LEGACY.as_ptr()) == 1 {
-            let pointer = ffi::PyCapsule_GetPointer(raw, LEGACY.as_ptr());
-            ffi::PyCapsule_SetName(raw, LEGACY_USED.as_ptr());
-            NonNull::new(pointer.cast()).map(Taken::Legacy)
-        } else {
-            None
+    // Without an interpreter lock another thread may import the same capsule at the same time.
+    let taken = with_critical_section(capsule, || {
+        // SAFETY: `raw` is a live object; `PyCapsule_IsValid` checks that it is a capsule of that name, and the capsule's
+        // pointer is a structure of that kind by the protocol. Renaming, in a critical section, makes this function the only
+        // consumer.
+        unsafe {
+            if ffi::PyCapsule_IsValid(raw, VERSIONED.as_ptr()) == 1 {
+                let pointer = ffi::PyCapsule_GetPointer(raw, VERSIONED.as_ptr());
+                ffi::PyCapsule_SetName(raw, VERSIONED_USED.as_ptr());
+                NonNull::new(pointer.cast()).map(Taken::Versioned)
+            } else if ffi::PyCapsule_IsValid(raw, LEGACY.as_ptr()) == 1 {
+                let pointer = ffi::PyCapsule_GetPointer(raw, LEGACY.as_ptr());
+                ffi::PyCapsule_SetName(raw, LEGACY_USED.as_ptr());
+                NonNull::new(pointer.cast()).map(Taken::Legacy)
+            } else {
+                None
+            }
         }
-    };
+    });
     let taken =
         taken.ok_or_else(|| misuse(py, "expected a DLPack capsule that was not used before".to_owned()))?;
     tensor_of(py, taken, loans, access)

@@ -1,7 +1,8 @@
 //! `flambeau bench`: time calls of a function in this process.
 //!
 //! Calls are not recorded for gradients, whatever parameters require. With `--grad` a call is recorded and followed by
-//! the backward walk of the sum of all floating-point results; inputs with floating-point elements require gradients.
+//! the backward walk of the sum of all floating-point results; inputs with floating-point elements require gradients. The
+//! gradients of a call are dropped before the next one, as in a step of training.
 
 use crate::inputs::InputArgs;
 use crate::output;
@@ -9,7 +10,7 @@ use crate::program::{ProgramArgs, ThreadArgs};
 use crate::setup::Setup;
 use anyhow::Result;
 use flambeau::exec::Host;
-use flambeau::exec::tape::BackwardOptions;
+use flambeau::exec::tape::{self, BackwardOptions};
 use flambeau::{IValue, Session, Tensor};
 use std::time::{Duration, Instant};
 
@@ -87,19 +88,31 @@ const MAX_SECONDS: f64 = 86_400.0;
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     let session = args.threads.of(&setup.session()?);
-    let entry = args.program.entry(&session)?;
+    let program = args.program.load(&session)?;
+    let entry = args.program.pick(&program)?;
     let inputs = args.inputs.read(&entry)?;
     let kwargs = inputs.kwargs();
     let mut host = session.host();
     host.set_stdout(std::io::sink());
     host.set_grad_enabled(args.grad);
+    let mut leaves: Vec<Tensor> = Vec::new();
     if args.grad {
         let values = inputs.positional.iter().chain(kwargs.iter().map(|(_, value)| value));
-        values.for_each(|value| value.visit_tensors(|t| t.set_requires_grad(t.dtype().is_floating())));
+        let mut floating = |t: &Tensor| {
+            if t.dtype().is_floating() {
+                t.set_requires_grad(true);
+                leaves.push(t.clone());
+            }
+        };
+        values.for_each(|value| value.visit_tensors(&mut floating));
+        let parameters = program.module().map(|module| module.named_parameters());
+        leaves.extend(parameters.into_iter().flatten().map(|(_, parameter)| parameter));
     }
     let timing = time(args.min_time, || {
         let result = entry.call_on(&inputs.positional, &kwargs, &mut host);
         let result = result.map_err(|e| args.inputs.with_command_line_code(e))?;
+        // As a step of training does: gradients of the call before are not added.
+        leaves.iter().for_each(tape::clear_accumulated_grad);
         if args.grad { backward(&session, &result, &mut host) } else { Ok(()) }
     })?;
     if args.json {
@@ -124,7 +137,7 @@ pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
     Ok(())
 }
 
-/// Accumulates the gradients of the sum of all floating-point results, each of which gets ones.
+/// Computes the gradients of the sum of all floating-point results, each of which gets ones.
 fn backward(session: &Session, result: &IValue, host: &mut Host) -> Result<()> {
     let mut outputs: Vec<(Tensor, Tensor)> = Vec::new();
     let mut failure = None;
