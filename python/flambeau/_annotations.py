@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 import types
 import typing
+from collections.abc import Mapping
 from typing import Any
 
 from . import _dtypes, _native
@@ -17,6 +20,19 @@ _PLAIN: dict[Any, str] = {
 }  # fmt: skip
 
 _GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
+
+
+def own_annotations(definition: Any) -> Mapping[str, Any]:
+    """Returns the annotations of a function or of a class, without those of its bases, as Python evaluates them. From 3.14 Python does
+    so on request; a name that is not defined by then is left as text."""
+    if sys.version_info < (3, 14):
+        return inspect.get_annotations(definition) if callable(definition) else {}
+    import annotationlib
+
+    found = annotationlib.get_annotations(definition, format=annotationlib.Format.FORWARDREF) if callable(definition) else {}
+    return {
+        name: hint.__forward_arg__ if isinstance(hint, annotationlib.ForwardRef) else hint for name, hint in found.items()
+    }
 
 
 class Unknown(Exception):

@@ -6,7 +6,6 @@ import ast
 import builtins
 import dataclasses
 import enum
-import inspect
 import sys
 import types
 import typing
@@ -14,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
-from ._annotations import is_interface, type_of_value
+from ._annotations import is_interface, own_annotations, type_of_value
 from ._edits import Edits
 from ._markers import kind_of
 from ._module_kinds import is_module_class
@@ -56,7 +55,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     # A class may derive from a named tuple, as `PackedSequence` does; the annotations are those of the latter.
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        hints.update(inspect.get_annotations(base))
+        hints.update(own_annotations(base))
     for field in cls._fields:
         hint = hints.get(field, _native.Tensor)
         text = texts.annotation_text(hint, place, lambda text: _evaluated(text, find, cls, place))
@@ -201,7 +200,7 @@ def _plain(texts: Texts, cls: type) -> str:
 
 def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter) -> None:
     """Rewrites the declaration of an attribute. A value makes it a constant of the class, which TorchScript supports if it is `Final`."""
-    hint = vars(cls).get("__annotations__", {}).get(getattr(node.target, "id", ""))
+    hint = own_annotations(cls).get(getattr(node.target, "id", ""))
     is_final = hint is typing.Final or typing.get_origin(hint) is typing.Final
     if isinstance(hint, dataclasses.InitVar):
         edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -67,9 +68,19 @@ def scope_of(function: types.FunctionType) -> Callable[[str], Any]:
                 return cells[name].cell_contents
             except ValueError:
                 return MISSING
-        return find_global(name)
+        value = find_global(name)
+        return _local_of_caller(function, name) if value is MISSING else value
 
     return find
+
+
+def _local_of_caller(function: types.FunctionType, name: str) -> Any:
+    """Returns a variable of the call that defines a function, if it still runs: from Python 3.14 names that only annotations of
+    variables use are in no closure."""
+    frame: Any = sys._getframe(1) if "<locals>" in function.__qualname__ else None
+    while frame is not None and function.__code__ not in frame.f_code.co_consts:
+        frame = frame.f_back
+    return MISSING if frame is None else frame.f_locals.get(name, MISSING)
 
 
 def scope_of_names(names: Mapping[str, Any]) -> Callable[[str], Any]:

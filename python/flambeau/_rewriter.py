@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _native
+from ._annotations import own_annotations
 from ._edits import Edits
 from ._module_kinds import is_module_class
 from ._names import MISSING, Names, bound_names, chain, children, scope_of
@@ -132,9 +133,9 @@ class Rewriter(SignatureRewriter):
     def _returns(self, node: ast.Call, function: Any) -> None:
         """Converts the result of a call that is left to Python to the type that the function is annotated with. Without annotation it
         is a tensor, if the program uses it."""
-        if node is self.unused and "return" not in getattr(function, "__annotations__", {}):
+        if node is self.unused and "return" not in own_annotations(function):
             return
-        annotation = getattr(function, "__annotations__", {}).get("return", _native.Tensor)
+        annotation = own_annotations(function).get("return", _native.Tensor)
         place = self.edits.source.place(node)
         if isinstance(annotation, str) and isinstance(function, types.FunctionType):
             annotation = eval(annotation, Names(scope_of(function)))  # noqa: S307 - the user's own annotation

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any
 
+from ._annotations import own_annotations
 from ._edits import Edits
 from ._names import MISSING, Names
 from ._sources import Place, Source
@@ -122,7 +123,7 @@ class SignatureRewriter:
         """Rewrites the annotations and defaults of a definition."""
         args = node.args
         # What Python evaluated: names of an enclosing function that only annotations use are in no closure.
-        known = getattr(function, "__annotations__", {})
+        known = own_annotations(function) if function is not None else {}
         for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
             self.check_name(arg, arg.arg)
             if arg.annotation is not None:

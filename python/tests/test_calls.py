@@ -2,7 +2,6 @@
 
 import enum
 import pickle
-import threading
 from typing import NamedTuple
 
 import pytest
@@ -111,19 +110,6 @@ def test_schema_graph_and_code():
     assert "aten::add" in str(f.graph) and "def f" in f.code and "aten::add" in str(f.optimized_graph())
 
 
-def test_calls_run_in_parallel():
-    text = "def f(n: int):\n    s = 0\n    for i in range(n):\n        s += i * i % 7\n    return s\n"
-    f = unit(text).f
-    wanted = f(20_000)
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(f(20_000))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert results == [wanted] * 8
-
-
 def test_random_numbers_continue():
     flambeau.manual_seed(3)
     a, b = flambeau.rand([4]), flambeau.rand([4])
@@ -149,22 +135,3 @@ def test_scalars_of_unions_are_not_converted():
             number(wrong)
     several = flambeau.CompilationUnit("def f(x: Union[List[int], str]) -> str:\n    return str(x)\n").f
     assert (several([1, 2]), several("a")) == ("[1, 2]", "a")
-
-
-def test_lists_that_threads_share():
-    pop = flambeau.CompilationUnit("def f(l: List[int]):\n    while len(l) > 0:\n        l.pop()\n").f
-    shared = flambeau.jit.script(list(range(20_000)))
-    found = []
-
-    def run():
-        try:
-            pop(shared)
-        except BaseException as error:
-            found.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(shared) == 0 and all(isinstance(error, IndexError) for error in found)

@@ -128,6 +128,7 @@ def test_functions(name):
     agree(FUNCTIONS[name], torch.randn(4, 6))
 
 
+@pytest.mark.skipif(not torch.__version__.startswith("2.6."), reason="PyTorch 2.9 draws other masks for `dropout` than 2.6")
 def test_random_numbers_and_training():
     agree(nn.Sequential(nn.Dropout(), nn.Identity()), torch.ones(4))
 
