@@ -198,13 +198,21 @@ struct Sized {
 }
 
 /// `(self, weight, kernel_size, bias, stride, padding, …)`.
-fn with_kernel_size(cx: &KernelCx<'_>, row: Sized) -> Computed {
+fn with_kernel_size(cx: &KernelCx<'_>, space: usize, row: Sized) -> Computed {
     let (x, weight) = (cx.tensor(0)?, cx.tensor(1)?);
-    let space = weight.rank().saturating_sub(2);
+    let rank = space + 2;
+    if weight.rank() != rank {
+        let text = format!("non-empty {rank}D weight tensor expected, but got: {:?}", weight.sizes());
+        return Err(KernelError::input(text));
+    }
+    // The other operators also have inputs without a dimension of batches.
+    if row.dilation.is_none() && x.rank() != rank {
+        return Err(KernelError::input(format!("Expected {rank}D input tensor, but got: {:?}", x.sizes())));
+    }
     let one = || Ok::<Ints, KernelError>(Ints::from_slice(&[1]));
     let dilation = row.dilation.map_or_else(one, |i| cx.ints(i))?;
     // A depthwise convolution has one group per channel.
-    let groups = if row.output_padding.is_none() && weight.rank() > 2 && weight.sizes()[1] == 1 {
+    let groups = if row.output_padding.is_none() && weight.sizes()[1] == 1 {
         x.sizes().get(x.rank().saturating_sub(space + 1)).copied().unwrap_or(1)
     } else {
         1
@@ -461,7 +469,7 @@ pub(super) fn family() -> Vec<OpDef> {
             d.with(shape(positions)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
         };
         let out = if name.ends_with("forward") { "output" } else { "out" };
-        defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, row)));
+        defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, space, row)));
     }
     defs
 }
