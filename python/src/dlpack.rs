@@ -145,25 +145,18 @@ fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans, access: Access) ->
         }
     };
     let (dtype, layout) = describe(py, tensor)?;
-    let len = layout.storage_end().saturating_mul(dtype.size());
     // The structure is that of the producer: its pointer may be null only if there are no elements.
     let start = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let start = match NonNull::new(start) {
         Some(start) => start,
-        None if len == 0 => NonNull::dangling(),
+        None if layout.numel() == 0 => NonNull::dangling(),
         None => return Err(misuse(py, "the DLPack tensor has no data".to_owned())),
     };
     let writable = writable && access == Access::AsLent;
-    let bytes = Bytes { start, len, writable, owner: Box::new(taken) };
+    let bytes = Bytes { start, writable, owner: taken };
     // SAFETY: the producer guarantees that the elements are valid until the deleter is called; calls hold the arguments, and
     // documentation forbids access by other threads during a call.
-    let (storage, offset) =
-        unsafe { loans.take(py, bytes, dtype.size()) }.map_err(|e| raise_tensor(py, e))?;
-    let layout = match offset / dtype.size() {
-        0 => Ok(layout),
-        offset => Layout::new(layout.sizes(), layout.strides(), offset as i64),
-    };
-    layout.and_then(|layout| Tensor::from_storage(storage, dtype, layout)).map_err(|e| raise_tensor(py, e))
+    or_raise(py, unsafe { loans.tensor(py, bytes, dtype, layout) })
 }
 
 /// Returns dtype and layout, relative to the first element.
@@ -192,15 +185,28 @@ fn describe(py: Python<'_>, tensor: &DlTensor) -> PyResult<(DType, Layout)> {
         return Err(misuse(py, "negative strides are not supported; pass a copy".to_owned()));
     }
     let layout = match strides {
-        // PyTorch's producer sets the strides of dimensions of size 1 to 1. Those of a contiguous tensor are restored, because
-        // saved strides decide in which memory format PyTorch computes.
-        Some(strides) => Layout::new(sizes, strides, 0).and_then(|layout| match layout.is_contiguous() {
-            true => Layout::contiguous(sizes),
-            false => Ok(layout),
-        }),
+        Some(strides) => strided(sizes, strides),
         None => Layout::contiguous(sizes),
     };
-    Ok((dtype, layout.map_err(|e| raise_tensor(py, e))?))
+    Ok((dtype, or_raise(py, layout)?))
+}
+
+/// Returns the layout of memory with the strides. Libraries set those of dimensions of size 1 to any number, PyTorch to 1. Those of a
+/// contiguous layout are restored, because saved strides decide in which memory format PyTorch computes.
+pub(crate) fn strided(sizes: &[i64], strides: &[i64]) -> Result<Layout, TensorError> {
+    let mut step = 1_i64;
+    let is_row_major = sizes.iter().zip(strides).rev().all(|(&size, &stride)| {
+        let fits = size == 1 || stride == step;
+        step = step.saturating_mul(size);
+        fits
+    });
+    if is_row_major {
+        return Layout::contiguous(sizes);
+    }
+    match Layout::new(sizes, strides, 0)? {
+        layout if layout.is_contiguous() => Layout::contiguous(sizes),
+        layout => Ok(layout),
+    }
 }
 
 fn dtype_of(code: u8, bits: u8) -> Option<DType> {
@@ -261,7 +267,7 @@ fn dl_tensor(tensor: &Tensor, start: NonNull<u8>, numbers: &mut [i64]) -> DlTens
 
 /// Returns a capsule over the memory of a tensor, whose address is fixed from then on.
 pub(crate) fn export(py: Python<'_>, tensor: &Tensor, versioned: bool) -> PyResult<Py<PyAny>> {
-    let (start, writable) = tensor.storage().pin().map_err(|e| raise_tensor(py, e))?;
+    let (start, writable) = or_raise(py, tensor.storage().pin())?;
     if !versioned && !writable {
         return Err(PyBufferError::new_err("the memory is read-only, which needs DLPack version 1"));
     }
@@ -361,7 +367,7 @@ impl Exchange {
     /// # Errors
     /// The exception of the library, or an error for memory that may not be written: libraries do not respect the flag.
     pub(crate) fn give<'py>(&self, py: Python<'py>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-        let (start, writable) = tensor.storage().pin().map_err(|e| raise_tensor(py, e))?;
+        let (start, writable) = or_raise(py, tensor.storage().pin())?;
         if !writable {
             return Err(PyBufferError::new_err("the memory is read-only"));
         }

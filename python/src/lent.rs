@@ -10,25 +10,35 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use flambeau::tensor::{Storage, Tensor, TensorError};
+use flambeau::tensor::{DType, Layout, Storage, Tensor, TensorError};
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
+use smallvec::SmallVec;
 
 use crate::tensor::PyTensor;
 
 /// Alignment in bytes that a storage requires.
 const ALIGNMENT: usize = 16;
 
-/// Ranges of bytes that storages have, by their start.
+/// Ranges of bytes that storages have, by their start. They do not overlap.
+///
+/// A thread that holds the lock drops neither handles nor owners: the last reference to a handle may be the last one to a storage,
+/// whose range is removed under the lock.
 static LENT: Mutex<BTreeMap<usize, Lent>> = Mutex::new(BTreeMap::new());
+
+fn lent() -> MutexGuard<'static, BTreeMap<usize, Lent>> {
+    LENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A range of bytes that a storage has.
 struct Lent {
     end: usize,
     /// Weak references to handles whose tensors have the storage, newest last. Storages have no weak references of their own.
     handles: Vec<Py<PyWeakrefReference>>,
+    /// What keeps parts of the range alive, besides the owner in [`Range`].
+    owners: Vec<Box<dyn Any + Send + Sync>>,
 }
 
 impl Lent {
@@ -44,10 +54,20 @@ impl Lent {
         None
     }
 
-    fn add(&mut self, py: Python<'_>, handle: Py<PyWeakrefReference>) {
-        self.handle(py);
+    /// Adds a handle. Handles that were found alive are added to `found`, which the caller drops without the lock.
+    fn add<'py>(
+        &mut self,
+        py: Python<'py>,
+        handle: Py<PyWeakrefReference>,
+        found: &mut Vec<Bound<'py, PyTensor>>,
+    ) {
+        found.extend(self.handle(py));
         if self.handles.len() == self.handles.capacity() {
-            self.handles.retain(|handle| living(py, handle).is_some());
+            self.handles.retain(|handle| {
+                let before = found.len();
+                found.extend(living(py, handle));
+                found.len() > before
+            });
             // Space for as many again, so that the search for dead handles costs constant time for each handle.
             self.handles.reserve(self.handles.len() + 1);
         }
@@ -60,34 +80,32 @@ fn living<'py>(py: Python<'py>, handle: &Py<PyWeakrefReference>) -> Option<Bound
 }
 
 /// Bytes of another library.
-pub(crate) struct Bytes {
+pub(crate) struct Bytes<T> {
     pub(crate) start: NonNull<u8>,
-    pub(crate) len: usize,
     pub(crate) writable: bool,
     /// Keeps the bytes alive.
-    pub(crate) owner: Box<dyn Any + Send + Sync>,
+    pub(crate) owner: T,
 }
-
-/// What keeps the bytes of a range alive.
-type Owners = Arc<Mutex<Vec<Box<dyn Any + Send + Sync>>>>;
 
 /// An entry of [`LENT`], removed before the owners release the bytes.
-struct Range {
+struct Range<T> {
     start: usize,
     // The field is dropped after `Range::drop` has removed the entry.
-    _owners: Owners,
+    _owner: T,
 }
 
-impl Drop for Range {
+impl<T> Drop for Range<T> {
     fn drop(&mut self) {
-        LENT.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.start);
+        let entry = lent().remove(&self.start);
+        // The lock is released: the owners in the entry release their bytes.
+        drop(entry);
     }
 }
 
 /// The memory that is lent for one call.
 #[derive(Default)]
 pub(crate) struct Loans {
-    taken: Vec<Loan>,
+    taken: SmallVec<[Loan; 4]>,
     /// Ranges that are lent as a whole, because arguments have parts of them that overlap.
     unions: Vec<(usize, usize)>,
     /// Whether a union was added since the last start.
@@ -99,59 +117,89 @@ struct Loan {
     start: usize,
     end: usize,
     storage: Storage,
-    owners: Owners,
 }
 
 impl Loans {
-    /// Returns a storage over the bytes, and the offset of their first byte in it.
+    /// Makes a tensor over elements at the positions of `layout`, which is relative to the first byte.
     ///
     /// # Errors
     /// Returns an error if memory is exhausted.
     ///
     /// # Safety
-    /// Until `bytes.owner` is dropped, the range is valid and initialized, and may be written if `bytes.writable`. During
-    /// this call, no other code writes the range; while a function of the compiler runs with the storage, no other code
-    /// accesses it. `bytes.len` is at most `isize::MAX`.
-    pub(crate) unsafe fn take(
+    /// Until `bytes.owner` is dropped, the bytes from the first to the end of the furthest element are valid and initialized, and may
+    /// be written if `bytes.writable`. During this call, no other code writes them; while a function of the compiler runs with the
+    /// tensor, no other code accesses them.
+    pub(crate) unsafe fn tensor<T: Any + Send + Sync>(
         &mut self,
         py: Python<'_>,
-        bytes: Bytes,
+        bytes: Bytes<T>,
+        dtype: DType,
+        layout: Layout,
+    ) -> Result<Tensor, TensorError> {
+        let item = dtype.size();
+        let len = layout.storage_end().saturating_mul(item);
+        // SAFETY: the caller's contract. Layouts end before `isize::MAX` bytes.
+        let (storage, offset) = unsafe { self.take(py, bytes, len, item)? };
+        let layout = match offset / item {
+            0 => layout,
+            offset => Layout::new(layout.sizes(), layout.strides(), offset as i64)?,
+        };
+        Tensor::from_storage(storage, dtype, layout)
+    }
+
+    /// Returns a storage over bytes, and the offset of their first one in it.
+    ///
+    /// # Safety
+    /// As [`Loans::tensor`] for `len` bytes, at most `isize::MAX`.
+    unsafe fn take<T: Any + Send + Sync>(
+        &mut self,
+        py: Python<'_>,
+        bytes: Bytes<T>,
+        len: usize,
         item: usize,
     ) -> Result<(Storage, usize), TensorError> {
-        if bytes.len == 0 {
+        if len == 0 {
             return Ok((Storage::zeroed(0)?, 0));
         }
         let start = bytes.start.as_ptr() as usize;
-        let end = start.saturating_add(bytes.len);
+        let end = start.saturating_add(len);
         let within = |loan: &&Loan| {
             loan.start <= start && end <= loan.end && (start - loan.start).is_multiple_of(item)
         };
         if let Some(loan) = self.taken.iter().find(within) {
-            // The range may have been lent as a union, of which the first owner has a part.
-            loan.owners.lock().unwrap_or_else(PoisonError::into_inner).push(bytes.owner);
+            // The range may have been lent as a union, of which the first owner has a part. The loan has the storage, and the storage
+            // the range, so that there is an entry.
+            if let Some(range) = lent().get_mut(&loan.start) {
+                range.owners.push(Box::new(bytes.owner));
+            }
             return Ok((loan.storage.clone(), start - loan.start));
         }
         let overlaps = |loan: &&Loan| loan.start < end && start < loan.end;
         if let Some((s, e)) = self.taken.iter().find(overlaps).map(|loan| (loan.start, loan.end)) {
             self.unite(start.min(s), end.max(e));
         }
-        // A storage that may be written is not one for bytes that may not.
-        let known = if bytes.writable { shared(py, start, end) } else { None };
-        if let Some((storage, offset)) = known.filter(|(_, offset)| offset % item == 0) {
-            return Ok((storage, offset));
-        }
         let is_part = |&&(s, e): &&(usize, usize)| s <= start && end <= e && (start - s).is_multiple_of(item);
         let (first, last) = self.unions.iter().find(is_part).copied().unwrap_or((start, end));
-        let aligned = first.is_multiple_of(ALIGNMENT);
-        if !aligned || !register(first, last) {
-            // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
-            // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the
-            // range during this call.
-            let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), bytes.len) };
-            return Ok((copied(range)?, 0));
+        let is_aligned = first.is_multiple_of(ALIGNMENT);
+        match find_or_register(py, (start, end), is_aligned.then_some((first, last))) {
+            Found::Nothing => {}
+            // A storage that may be written is not one for bytes that may not.
+            Found::Handle(handle, at)
+                if bytes.writable && (start - at).is_multiple_of(item)
+                    // The program may have given the tensor another storage.
+                    && address(&handle.get().0) == Some(at) =>
+            {
+                return Ok((handle.get().0.storage().clone(), start - at));
+            }
+            _ => {
+                // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
+                // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the
+                // range during this call.
+                let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), len) };
+                return Ok((copied(range)?, 0));
+            }
         }
-        let owners: Owners = Arc::new(Mutex::new(vec![bytes.owner]));
-        let owner = Box::new(Range { start: first, _owners: Arc::clone(&owners) });
+        let owner = Box::new(Range { start: first, _owner: bytes.owner });
         let before = start - first;
         // SAFETY: the caller's contract for `bytes`, and the range was registered for this storage alone. A union consists of ranges
         // of arguments of this call, each of which overlaps another, so that they lie in one allocation and its address is not null:
@@ -161,7 +209,7 @@ impl Loans {
             let start = NonNull::new_unchecked(bytes.start.as_ptr().wrapping_sub(before));
             Storage::lent(start, last - first, bytes.writable, owner)?
         };
-        self.taken.push(Loan { start: first, end: last, storage: storage.clone(), owners });
+        self.taken.push(Loan { start: first, end: last, storage: storage.clone() });
         Ok((storage, before))
     }
 
@@ -193,15 +241,40 @@ impl Loans {
     }
 }
 
-/// Reserves a range; returns false if a storage has a part of it.
-fn register(start: usize, end: usize) -> bool {
-    let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
-    let before = lent.range(..end).next_back();
-    if before.is_some_and(|(_, other)| other.end > start) {
-        return false;
+/// What is known of a range of bytes.
+enum Found<'py> {
+    /// No storage had a part of it.
+    Nothing,
+    /// The storage that has all of it, at this address, is that of the living handle's tensor.
+    Handle(Bound<'py, PyTensor>, usize),
+    /// Another storage has a part of it.
+    Other,
+}
+
+/// Finds the storage that has a part of a range. If none has, registers `whole`, which contains the range; without `whole`, or if a
+/// storage has a part of it, the result is [`Found::Other`].
+fn find_or_register(
+    py: Python<'_>,
+    (start, end): (usize, usize),
+    whole: Option<(usize, usize)>,
+) -> Found<'_> {
+    let mut lent = lent();
+    // Ranges do not overlap: if any has a part, the last one that starts before the end has.
+    if let Some((&first, range)) = lent.range_mut(..end).next_back()
+        && start < range.end
+    {
+        let is_within = first <= start && end <= range.end;
+        let handle = if is_within { range.handle(py) } else { None };
+        return handle.map_or(Found::Other, |handle| Found::Handle(handle, first));
     }
-    lent.insert(start, Lent { end, handles: Vec::new() });
-    true
+    let Some((first, last)) = whole else { return Found::Other };
+    // A union may begin before the range and end behind it.
+    let is_union = (first, last) != (start, end);
+    if is_union && lent.range(..last).next_back().is_some_and(|(_, range)| first < range.end) {
+        return Found::Other;
+    }
+    lent.insert(first, Lent { end: last, handles: Vec::new(), owners: Vec::new() });
+    Found::Nothing
 }
 
 /// Lets later calls share the storage of a handle's tensor, if it is lent memory, for as long as the handle is alive.
@@ -213,24 +286,12 @@ pub(crate) fn share(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
         return Ok(());
     };
     let reference = PyWeakrefReference::new(handle)?.unbind();
-    let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(range) = lent.get_mut(&start) {
-        range.add(handle.py(), reference);
+    // Declared before the guard, and so dropped after it.
+    let mut found = Vec::new();
+    if let Some(range) = lent().get_mut(&start) {
+        range.add(handle.py(), reference, &mut found);
     }
     Ok(())
-}
-
-/// Returns the storage that has a range of bytes and that a living handle shares, with the offset of the range in it.
-fn shared(py: Python<'_>, start: usize, end: usize) -> Option<(Storage, usize)> {
-    let (first, handle) = {
-        let mut lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
-        let (&first, range) = lent.range_mut(..=start).next_back()?;
-        // The interpreter lock is held: the handle is not the last owner of the range when it is dropped.
-        (first, range.handle(py).filter(|_| end <= range.end)?)
-    };
-    let tensor = &handle.get().0;
-    // The program may have given the tensor another storage.
-    (address(tensor) == Some(first)).then(|| (tensor.storage().clone(), start - first))
 }
 
 /// Returns the address of the first byte of a tensor's storage.

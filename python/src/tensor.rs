@@ -9,6 +9,7 @@ use flambeau::exec::tape::{self, BackwardOptions, HookHandle};
 use flambeau::tensor::{Scalar, Tensor};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyTuple};
 use std::sync::{Mutex, PoisonError};
 
@@ -241,8 +242,10 @@ impl PyTensor {
         dlpack::export(py, &self.0, versioned)
     }
 
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        (dlpack::CPU, 0)
+    fn __dlpack_device__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        static DEVICE: PyOnceLock<Py<PyTuple>> = PyOnceLock::new();
+        let device = DEVICE.get_or_try_init(py, || (dlpack::CPU, 0).into_pyobject(py).map(Bound::unbind))?;
+        Ok(device.bind(py).clone())
     }
 
     /// The memory as NumPy's array interface describes it. The stable ABI has the buffer protocol from Python 3.11 only.

@@ -20,6 +20,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyRange, PyString, PyTuple, PyType,
 };
+use smallvec::SmallVec;
 
 use crate::containers::Container;
 use crate::dlpack::{self, Access, Exchange};
@@ -28,6 +29,9 @@ use crate::host::Hosted;
 use crate::lent::Loans;
 use crate::program::ScriptObject;
 use crate::tensor::PyTensor;
+use numpy::Numpy;
+
+mod numpy;
 
 /// Bound of the length of a list that one number stands for.
 const MAX_REPEATED: u32 = 1 << 16;
@@ -51,7 +55,7 @@ pub(crate) struct Call<'a, 'py> {
     /// Objects that were made for instances of Python classes, with the instances.
     objects: Vec<(Object, Bound<'py, PyAny>)>,
     loans: Loans,
-    tensors: Vec<Taken<'py>>,
+    tensors: SmallVec<[Taken<'py>; 2]>,
     library: Option<Library>,
 }
 
@@ -111,19 +115,26 @@ fn shown_type(object: &Bound<'_, PyAny>) -> String {
 impl<'a, 'py> Call<'a, 'py> {
     /// Returns the state of a call without objects.
     pub(crate) fn new(py: Python<'py>) -> Call<'a, 'py> {
+        Call::with(py, None)
+    }
+
+    // Inlined, because the space for tensors makes the state expensive to move.
+    #[inline(always)]
+    fn with(py: Python<'py>, program: Option<&'a Hosted>) -> Call<'a, 'py> {
         Call {
             py,
-            program: None,
+            program,
             objects: Vec::new(),
             loans: Loans::default(),
-            tensors: Vec::new(),
+            tensors: SmallVec::new(),
             library: None,
         }
     }
 
     /// Returns the state of a call of a program.
+    #[inline(always)]
     pub(crate) fn of(py: Python<'py>, program: &'a Hosted) -> Call<'a, 'py> {
-        Call { program: Some(program), ..Call::new(py) }
+        Call::with(py, Some(program))
     }
 
     /// Returns results as tensors of this package.
@@ -461,22 +472,21 @@ impl<'a, 'py> Call<'a, 'py> {
         if let Some(known) = self.tensors.iter().find(|known| known.object.is(object)) {
             return Ok(known.tensor.clone());
         }
-        let torch = torch(self.py)?;
-        let (capsule, library) = match torch {
-            Some(torch) if object.is_instance(torch.tensor.bind(self.py))? => {
-                let tensor = torch.take(object, &mut self.loans)?;
-                return Ok(self.taken(tensor, object, Library::Torch));
-            }
-            _ => {
-                let Ok(method) = object.getattr(intern!(self.py, "__dlpack__")) else {
-                    return Err(Failure::Type);
-                };
-                let numpy = numpy(self.py)?.is_some_and(|array| object.is_instance(array).unwrap_or(false));
-                (capsule_of(&method)?, if numpy { Library::Numpy } else { Library::Own })
-            }
-        };
-        let tensor = dlpack::import(&capsule, &mut self.loans, Access::AsLent)?;
-        Ok(self.taken(tensor, object, library))
+        // NumPy is first because PyTorch's type tests objects of other types in a method.
+        let numpy = Numpy::imported(self.py)?;
+        if let Some(tensor) = numpy.map_or(Ok(None), |numpy| numpy.take(object, &mut self.loans))? {
+            return Ok(self.taken(tensor, object, Library::Numpy));
+        }
+        if let Some(torch) = torch(self.py)?
+            && object.is_instance(torch.tensor.bind(self.py))?
+        {
+            let tensor = torch.take(object, &mut self.loans)?;
+            return Ok(self.taken(tensor, object, Library::Torch));
+        }
+        let method = object.getattr(intern!(self.py, "__dlpack__")).map_err(|_| Failure::Type)?;
+        let tensor = dlpack::import(&capsule_of(&method)?, &mut self.loans, Access::AsLent)?;
+        let is_array = numpy.is_some_and(|numpy| numpy.is_array(object));
+        Ok(self.taken(tensor, object, if is_array { Library::Numpy } else { Library::Own }))
     }
 
     /// Keeps the object that a tensor was made from.
@@ -647,7 +657,10 @@ impl<'a, 'py> Call<'a, 'py> {
                 Some(torch) => torch.tensor(py, tensor),
                 None => own(tensor),
             },
-            Some(Library::Numpy) => helper(py, "to_numpy")?.call1((own(tensor)?,)),
+            Some(Library::Numpy) => {
+                let given = Numpy::imported(py)?.map_or(Ok(None), |numpy| numpy.give(py, tensor))?;
+                given.map_or_else(|| helper(py, "to_numpy")?.call1((own(tensor)?,)), Ok)
+            }
             _ => own(tensor),
         }
     }
@@ -713,6 +726,7 @@ struct Torch {
     is_grad_enabled: Py<PyAny>,
     /// `torch.autograd.forward_ad`.
     forward_ad: Py<PyAny>,
+    /// Returns false only if the thread is in no context of `torch.autocast` for the CPU.
     is_autocast: Py<PyAny>,
     check_modes: Py<PyAny>,
     exchange: Option<Exchange>,
@@ -774,16 +788,21 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
     }
     let Some(module) = imported(intern!(py, "torch"))? else { return Ok(None) };
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
-    let exchange = module.getattr("utils")?.getattr("dlpack")?;
-    let ours = py.import("flambeau._torch_autograd")?;
+    let (native, exchange) = (module.getattr("_C")?, module.getattr("utils")?.getattr("dlpack")?);
+    // Functions of `_C` are faster than those of Python that call them, but no version of PyTorch must have them.
+    let native = |name, otherwise: &Bound<'_, PyAny>, other| match native.getattr_opt(name)? {
+        Some(function) => Ok(function.unbind()),
+        None => otherwise.getattr(other).map(Bound::unbind),
+    };
+    let ours = py.import("flambeau._torch_autograd")?.into_any();
     let torch = Torch {
         exchange: Exchange::of(&tensor),
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
-        from_dlpack: exchange.getattr("from_dlpack")?.unbind(),
+        from_dlpack: native("_from_dlpack", &exchange, "from_dlpack")?,
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
         forward_ad: module.getattr("autograd")?.getattr("forward_ad")?.unbind(),
-        is_autocast: ours.getattr("is_autocast")?.unbind(),
+        is_autocast: native("_is_any_autocast_enabled", &ours, "is_autocast")?,
         check_modes: ours.getattr("check_modes")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
@@ -800,17 +819,6 @@ pub(crate) fn to_torch<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py
     let py = tensor.py();
     let torch = torch(py)?.ok_or_else(|| misuse(py, "PyTorch is not imported".to_owned()))?;
     torch.tensor(py, &tensor.get().0)
-}
-
-/// Returns NumPy's type of arrays if the program imported it.
-fn numpy(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
-    static ARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    if let Some(array) = ARRAY.get(py) {
-        return Ok(Some(array.bind(py)));
-    }
-    let Some(module) = imported(intern!(py, "numpy"))? else { return Ok(None) };
-    let array = module.getattr("ndarray")?.cast_into::<PyType>()?.unbind();
-    Ok(Some(ARRAY.get_or_init(py, || array).bind(py)))
 }
 
 /// Returns a module if the program imported it.

@@ -46,6 +46,61 @@ def test_layouts_and_dtypes():
         double(np.array(["a"]))
 
 
+def test_arrays_keep_their_dtype():
+    same = f("def f(x):\n    return x.clone()\n")
+    for code in "?bBhilqefdFD":
+        array = np.ones(3, dtype=code)
+        result = same(array)
+        assert result.dtype == array.dtype and type(result) is np.ndarray and result.tolist() == array.tolist()
+    with pytest.raises((flambeau.Error, BufferError)):
+        same(np.ones(3, dtype=np.dtype("f4").newbyteorder()))
+    with pytest.raises((flambeau.Error, BufferError)):
+        same(np.ones(3, dtype=np.uint16))
+    with pytest.raises(Exception, match=r"(?i)bfloat|dtype"):
+        f("def f(x):\n    return x.to(15)\n")(np.ones(3))
+
+
+def test_arrays_with_any_strides():
+    view = f("def f(x):\n    return x[0:], x.is_contiguous()\n")
+    base = np.arange(24, dtype=np.int32).reshape(2, 3, 4)
+    fields = np.zeros(3, dtype=[("a", "i4"), ("b", "i2")])["a"]
+    for array in (base, base.T, base[:, ::2], base[:1, :, :1], base[:0], np.broadcast_to(np.float32(3), (2, 2))):
+        result, is_contiguous = view(array)
+        assert result.tolist() == array.tolist() and result.shape == array.shape and is_contiguous == array.flags.c_contiguous
+        assert result.flags.writeable == array.flags.writeable and (result.size == 0 or np.shares_memory(result, array))
+        # Its storage has the memory as long as it is alive.
+        del result
+    with pytest.raises(BufferError):
+        view(fields)
+    unaligned = np.frombuffer(bytes(17), dtype=np.uint8)[1:].view(np.float32)
+    assert view(unaligned)[0].tolist() == [0, 0, 0, 0]
+
+
+def test_arrays_of_derived_classes():
+    class Derived(np.ndarray):
+        def __dlpack__(self, **options):
+            return (np.asarray(self) + 1).__dlpack__(**options)
+
+    result = f("def f(x):\n    return x * 1\n")(np.ones(2).view(Derived))
+    assert type(result) is np.ndarray and result.tolist() == [2, 2]
+
+
+def test_arrays_of_results_keep_their_memory():
+    import gc
+    import weakref
+
+    whole = np.arange(8.0)
+    alive = weakref.ref(whole)
+    part = f("def f(x):\n    return x[2:4]\n")(whole)
+    del whole
+    gc.collect()
+    part += 1
+    assert part.tolist() == [3, 4] and alive() is not None
+    del part
+    gc.collect()
+    assert alive() is None
+
+
 def test_read_only_arrays_are_not_written():
     x = np.array([1.0, 2.0])
     x.flags.writeable = False

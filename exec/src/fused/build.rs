@@ -1,6 +1,7 @@
 //! Builds a tile program from a pointwise subgraph, using the [`Pointwise`] formulas of its operators.
 
-use super::program::{Chunk, Expression, TileInput, TileProgram};
+use super::program::{Chunk, Expression, TileInput, TileProgram, Value, ValueStep};
+use super::widen::{self, Narrow};
 use crate::pointwise::{Pointwise, TileArg, TileBuilder, TileVal};
 use flambeau_ir::attr::names;
 use flambeau_ir::{Graph, IValue, NodeId, OpKind, Prim, Type, ValueId};
@@ -19,7 +20,14 @@ struct Build<'g> {
     pieces: u32,
 }
 
-pub(super) fn build(graph: &Graph) -> Option<TileProgram> {
+/// The tile programs of a group.
+pub(super) struct Programs {
+    pub(super) program: TileProgram,
+    /// The program for rows of which chunks take pieces, if it can compute several pieces at once.
+    pub(super) by_row: Option<TileProgram>,
+}
+
+pub(super) fn build(graph: &Graph) -> Option<Programs> {
     let mut build = Build {
         graph,
         builder: TileBuilder::new(),
@@ -56,11 +64,25 @@ pub(super) fn build(graph: &Graph) -> Option<TileProgram> {
         outputs.push(value);
     }
     build.masks_stay_inside()?;
-    TileProgram::of(
-        &Expression { steps: build.builder.steps(), outputs: &outputs },
-        build.inputs,
-        build.chunks,
-    )
+    let is_number = |input: u32| match build.inputs[input as usize] {
+        TileInput::Arg(arg) => graph.inputs().nth(arg as usize).is_some_and(|v| !graph.ty(v).is_tensor()),
+        TileInput::Piece(_) | TileInput::Whole(_) => false,
+    };
+    let narrow = Narrow {
+        steps: build.builder.steps(),
+        outputs: &outputs,
+        inputs: &build.inputs,
+        chunks: &build.chunks,
+        is_number: &is_number,
+    };
+    let by_row = widen::widened(&narrow).and_then(|wide| {
+        TileProgram::of(&wide.expression(), wide.inputs.clone(), build.chunks.clone())
+    });
+    let steps: Vec<ValueStep> = build.builder.steps().iter().map(ValueStep::from).collect();
+    let outputs: Vec<Value> = outputs.iter().map(|value| Value::from(*value)).collect();
+    let program =
+        TileProgram::of(&Expression { steps: &steps, outputs: &outputs }, build.inputs, build.chunks)?;
+    Some(Programs { program, by_row })
 }
 
 fn is_chunk(graph: &Graph, node: NodeId) -> bool {

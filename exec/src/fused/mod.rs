@@ -10,6 +10,7 @@ mod lanes;
 mod program;
 mod rows;
 mod tile;
+mod widen;
 
 use crate::bytecode::Code;
 use crate::error::KernelError;
@@ -17,6 +18,7 @@ use crate::kernel::Rets;
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
+use build::Programs;
 use program::{TileInput, TileProgram};
 use rows::RowPlan;
 use smallvec::SmallVec;
@@ -30,6 +32,21 @@ pub(crate) struct FusedGroup {
     program: TileProgram,
     f32_tiles: TilePool<f32>,
     f64_tiles: TilePool<f64>,
+    /// The program for groups with chunks that are computed row by row.
+    by_row: Option<ByRow>,
+}
+
+/// A program that computes several pieces of a row at once.
+struct ByRow {
+    program: TileProgram,
+    f32_tiles: TilePool<f32>,
+    f64_tiles: TilePool<f64>,
+}
+
+impl ByRow {
+    fn new(program: TileProgram) -> ByRow {
+        ByRow { program, f32_tiles: TilePool::default(), f64_tiles: TilePool::default() }
+    }
 }
 
 /// Data sources of a group's inputs: tensors, and numbers that are broadcast to all elements.
@@ -57,8 +74,9 @@ fn number_of(value: &IValue) -> Option<f64> {
 impl FusedGroup {
     /// Compiles a subgraph; returns `None` if it contains an operator without a formula.
     pub(crate) fn compile(graph: &Arc<Graph>) -> Option<FusedGroup> {
-        let program = build::build(graph)?;
+        let Programs { program, by_row } = build::build(graph)?;
         Some(FusedGroup {
+            by_row: by_row.map(ByRow::new),
             graph: Arc::clone(graph),
             code: OnceLock::new(),
             program,
@@ -80,6 +98,14 @@ impl FusedGroup {
     /// Computes the group with tiles and returns whether that was possible. If not, `rets` is unchanged.
     pub(crate) fn run(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
         let Some(dtype) = common_dtype(args) else { return Ok(false) };
+        if let Some(ByRow { program, f32_tiles, f64_tiles }) = &self.by_row
+            && match dtype {
+                DType::F32 => run_rows(program, f32_tiles, args, rets)?,
+                _ => run_rows(program, f64_tiles, args, rets)?,
+            }
+        {
+            return Ok(true);
+        }
         let small = match dtype {
             DType::F32 => self.run_small(&self.f32_tiles, args, rets)?,
             _ => self.run_small(&self.f64_tiles, args, rets)?,
@@ -113,7 +139,7 @@ impl FusedGroup {
     ) -> Result<bool, KernelError> {
         let program = &self.program;
         if !program.chunks.is_empty() {
-            return self.run_rows(pool, args, rets);
+            return run_rows(program, pool, args, rets);
         }
         let mut lanes = Lanes::default();
         if !self.collect(args, &[], &mut lanes) || !self.outputs_have_full_rank(&lanes) {
@@ -128,33 +154,6 @@ impl FusedGroup {
         };
         let outputs = program.outputs.len();
         Ok(loops::one_block::<T>(&lanes.tensors, outputs, block, |made| rets.push(IValue::Tensor(made)))?)
-    }
-
-    /// Computes a group with chunks of the last dimension row by row, so that each piece is a part of a row; returns whether
-    /// that is possible. No view is created.
-    fn run_rows<T: Real>(
-        &self,
-        pool: &TilePool<T>,
-        args: &[IValue],
-        rets: &mut Rets,
-    ) -> Result<bool, KernelError> {
-        let program = &self.program;
-        let mut tiles = pool.acquire(program);
-        let tiles = tiles.get();
-        // Shapes seldom change from run to run, and finding the rows takes as long as computing some.
-        let known = tiles.rows.take().filter(|plan| plan.holds_for(args));
-        let Some(mut plan) = known.or_else(|| RowPlan::of(program, args).map(Box::new)) else {
-            return Ok(false);
-        };
-        let length = plan.sizes.last().map_or(0, |&n| n as usize);
-        let is_done = length <= loops::blockwise_len::<T>() && plan.read_numbers(args) && {
-            tiles.begin(program, &plan.sources, length);
-            let row = |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.run(program, &plan.sources, ins, outs);
-            let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
-            loops::each_row::<T>(&plan.tensors(args), &plan.parts, &plan.sizes, outputs, row, to)?
-        };
-        tiles.rows = Some(plan);
-        Ok(is_done)
     }
 
     /// Splits the arguments of all chunks; returns `None` if that is an error, which the bytecode reports.
@@ -199,6 +198,8 @@ impl FusedGroup {
         for input in &self.program.inputs {
             let tensor = match *input {
                 TileInput::Piece(i) => &pieces[i as usize],
+                // Only programs of rows have such inputs.
+                TileInput::Whole(_) => return false,
                 TileInput::Arg(i) => match args.get(i as usize) {
                     Some(IValue::Tensor(t)) => t,
                     Some(number) => {
@@ -248,6 +249,33 @@ impl FusedGroup {
         });
         Ok(made?)
     }
+}
+
+/// Computes a group with chunks of the last dimension row by row, so that each piece is a part of a row; returns whether
+/// that is possible. No view is created.
+fn run_rows<T: Real>(
+    program: &TileProgram,
+    pool: &TilePool<T>,
+    args: &[IValue],
+    rets: &mut Rets,
+) -> Result<bool, KernelError> {
+    let mut tiles = pool.acquire(program);
+    let tiles = tiles.get();
+    // Shapes seldom change from run to run, and finding the rows takes as long as computing some.
+    let known = tiles.rows.take().filter(|plan| plan.holds_for(args));
+    let Some(mut plan) = known.or_else(|| RowPlan::of(program, args).map(Box::new)) else {
+        return Ok(false);
+    };
+    let length = plan.sizes.last().map_or(0, |&n| n as usize);
+    let row_length = length.saturating_mul(plan.widest);
+    let is_done = row_length <= tile::longest::<T>(plan.widest) && plan.read_numbers(args) && {
+        tiles.begin(program, &plan.sources, row_length);
+        let row = |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.run(program, &plan.sources, ins, outs);
+        let (outputs, to) = (program.outputs.len(), |made| rets.push(IValue::Tensor(made)));
+        loops::each_row::<T>(&plan.tensors(args), &plan.parts, &plan.sizes, outputs, row, to)?
+    };
+    tiles.rows = Some(plan);
+    Ok(is_done)
 }
 
 /// Returns the dtype of all tensors if they have one dtype and tiles support it.

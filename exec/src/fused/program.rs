@@ -9,6 +9,8 @@ pub(super) enum TileInput {
     Arg(u32),
     /// A piece of a chunk, by its position in [`TileProgram::pieces`].
     Piece(u32),
+    /// An argument of a chunk that is not split: a row of it has the pieces one after the other. The piece is its first one.
+    Whole(u32),
 }
 
 /// Tensor arguments that are broadcast to one shape and split into views before the computation.
@@ -40,6 +42,8 @@ pub(super) enum Slot {
     Tile(u32),
     /// An output.
     Output(u32),
+    /// A piece of a tile that has several.
+    Piece { tile: u32, number: u32 },
 }
 
 /// One step: `to = op(args)`.
@@ -48,6 +52,56 @@ pub(super) struct Step {
     pub(super) op: TileOp,
     pub(super) args: [Slot; 3],
     pub(super) to: Slot,
+    /// How many rows of an output the operands and the result have the length of.
+    pub(super) pieces: u32,
+}
+
+/// A value of an expression some steps of which compute several pieces at once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Value {
+    Input(u32),
+    Const(f64),
+    Step(u32),
+    /// A piece of the result of a step.
+    Piece {
+        step: u32,
+        number: u32,
+    },
+}
+
+impl Value {
+    /// The step that computes the value.
+    fn step(self) -> Option<usize> {
+        match self {
+            Value::Step(step) | Value::Piece { step, .. } => Some(step as usize),
+            Value::Input(_) | Value::Const(_) => None,
+        }
+    }
+}
+
+impl From<TileVal> for Value {
+    fn from(value: TileVal) -> Value {
+        match value {
+            TileVal::Input(i) => Value::Input(i),
+            TileVal::Const(x) => Value::Const(x),
+            TileVal::Step(s) => Value::Step(s),
+        }
+    }
+}
+
+/// A step of an expression.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ValueStep {
+    pub(super) op: TileOp,
+    pub(super) args: [Value; 3],
+    /// The number of pieces that it computes: 1, or those of a chunk.
+    pub(super) pieces: u32,
+}
+
+impl From<&TileStep> for ValueStep {
+    fn from(step: &TileStep) -> ValueStep {
+        ValueStep { op: step.op, args: step.args.map(Value::from), pieces: 1 }
+    }
 }
 
 /// A tile program.
@@ -68,8 +122,17 @@ pub(super) struct TileProgram {
 
 /// The steps of an expression and its output values.
 pub(super) struct Expression<'a> {
-    pub(super) steps: &'a [TileStep],
-    pub(super) outputs: &'a [TileVal],
+    pub(super) steps: &'a [ValueStep],
+    pub(super) outputs: &'a [Value],
+}
+
+/// Returns the pieces of chunks, in the order of [`TileProgram::pieces`].
+pub(super) fn pieces_of(chunks: &[Chunk]) -> Vec<Piece> {
+    let pieces = chunks.iter().zip(0..).flat_map(|(chunk, at)| {
+        let piece = move |arg| (0..chunk.chunks as u32).map(move |number| Piece { chunk: at, arg, number });
+        chunk.args.iter().copied().flat_map(piece)
+    });
+    pieces.collect()
 }
 
 impl TileProgram {
@@ -84,26 +147,21 @@ impl TileProgram {
         let mut last = vec![0usize; steps.len()];
         for (i, step) in steps.iter().enumerate() {
             for arg in &step.args[..step.op.arity()] {
-                if let TileVal::Step(s) = arg {
-                    last[*s as usize] = i + 1;
+                if let Some(s) = arg.step() {
+                    last[s] = i + 1;
                 }
             }
         }
         let mut place: Vec<Option<Slot>> = vec![None; steps.len()];
         let mut outputs = Vec::new();
         for (k, output) in expression.outputs.iter().enumerate() {
-            let TileVal::Step(s) = output else { return None };
+            let Value::Step(s) = output else { return None };
             let slot = place[*s as usize].get_or_insert(Slot::Output(k as u32));
             let Slot::Output(at) = *slot else { return None };
             outputs.push(at);
         }
-        let pieces = chunks.iter().zip(0..).flat_map(|(chunk, at)| {
-            let piece =
-                move |arg| (0..chunk.chunks as u32).map(move |number| Piece { chunk: at, arg, number });
-            chunk.args.iter().copied().flat_map(piece)
-        });
         let mut program = TileProgram {
-            pieces: pieces.collect(),
+            pieces: pieces_of(&chunks),
             chunks,
             inputs,
             constants: Vec::new(),
@@ -118,9 +176,13 @@ impl TileProgram {
             let mut args = [Slot::Tile(0); 3];
             for (slot, arg) in args.iter_mut().zip(step.args) {
                 *slot = match arg {
-                    TileVal::Input(i) => Slot::Input(i),
-                    TileVal::Const(x) => Slot::Const(program.constant(x)),
-                    TileVal::Step(s) => place[s as usize]?,
+                    Value::Input(i) => Slot::Input(i),
+                    Value::Const(x) => Slot::Const(program.constant(x)),
+                    Value::Step(s) => place[s as usize]?,
+                    Value::Piece { step, number } => match place[step as usize]? {
+                        Slot::Tile(tile) => Slot::Piece { tile, number },
+                        _ => return None,
+                    },
                 };
             }
             // The destination is allocated before dead operands are freed, so it differs from all operands.
@@ -132,19 +194,24 @@ impl TileProgram {
             });
             let mut released: Vec<u32> = Vec::new();
             for arg in &step.args[..arity] {
-                if let TileVal::Step(s) = arg
-                    && last[*s as usize] == i + 1
-                    && let Some(Slot::Tile(t)) = place[*s as usize]
+                if let Some(s) = arg.step()
+                    && last[s] == i + 1
+                    && let Some(Slot::Tile(t)) = place[s]
                     && !released.contains(&t)
                 {
                     released.push(t);
                 }
             }
             free.append(&mut released);
-            program.steps.push(Step { op: step.op, args, to });
+            program.steps.push(Step { op: step.op, args, to, pieces: step.pieces });
         }
         program.find_reads(expression);
         Some(program)
+    }
+
+    /// The largest number of pieces that a step computes.
+    pub(super) fn widest(&self) -> usize {
+        self.steps.iter().map(|step| step.pieces).max().unwrap_or(1) as usize
     }
 
     fn constant(&mut self, x: f64) -> u32 {
@@ -158,7 +225,7 @@ impl TileProgram {
     /// Computes `reads`: the inputs of each output, found by walking the steps backwards.
     fn find_reads(&mut self, expression: &Expression<'_>) {
         for output in expression.outputs {
-            let TileVal::Step(root) = output else { continue };
+            let Value::Step(root) = output else { continue };
             let mut wanted = vec![false; expression.steps.len()];
             wanted[*root as usize] = true;
             let mut reads = vec![false; self.inputs.len()];
@@ -168,9 +235,9 @@ impl TileProgram {
                 }
                 for arg in &expression.steps[i].args[..expression.steps[i].op.arity()] {
                     match arg {
-                        TileVal::Step(s) => wanted[*s as usize] = true,
-                        TileVal::Input(k) => reads[*k as usize] = true,
-                        TileVal::Const(_) => {}
+                        Value::Step(step) | Value::Piece { step, .. } => wanted[*step as usize] = true,
+                        Value::Input(k) => reads[*k as usize] = true,
+                        Value::Const(_) => {}
                     }
                 }
             }

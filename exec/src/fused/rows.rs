@@ -22,6 +22,8 @@ pub(super) struct RowPlan {
     pub(super) sources: SmallVec<[Lane; 16]>,
     /// The sizes of the outputs.
     pub(super) sizes: Dims,
+    /// The largest number of pieces that a step computes.
+    pub(super) widest: usize,
 }
 
 impl RowPlan {
@@ -59,9 +61,10 @@ impl RowPlan {
         let mut shapes: SmallVec<[(usize, &[i64]); 16]> = SmallVec::new();
         let mut length = None;
         for input in &program.inputs {
+            let piece_at = |i: u32| program.pieces[i as usize];
             let (arg, piece) = match *input {
                 TileInput::Arg(arg) => (arg, None),
-                TileInput::Piece(i) => (program.pieces[i as usize].arg, Some(program.pieces[i as usize])),
+                TileInput::Piece(i) | TileInput::Whole(i) => (piece_at(i).arg, Some(piece_at(i))),
             };
             let tensor = match args.get(arg as usize)? {
                 IValue::Tensor(tensor) => tensor,
@@ -97,7 +100,8 @@ impl RowPlan {
             shapes.push((rank, leading));
             let stride =
                 if leading.iter().all(|&size| size == 1) { 0 } else { usize::try_from(whole).ok()? };
-            parts.push(RowPart { tensor: at, start, stride });
+            let row = if matches!(input, TileInput::Whole(_)) { whole } else { n };
+            parts.push(RowPart { tensor: at, start, stride, len: usize::try_from(row).ok()? });
         }
         let rank = shapes.iter().map(|shape| shape.0).max()?;
         let all = shapes.iter().map(|shape| shape.1).find(|leading| leading.iter().any(|&size| size != 1));
@@ -126,7 +130,7 @@ impl RowPlan {
         *last = length?;
         let gap = front.len().checked_sub(all.len())?;
         front[gap..].copy_from_slice(all);
-        Some(RowPlan { shapes: known, numbers, parts, sources, sizes })
+        Some(RowPlan { shapes: known, numbers, parts, sources, sizes, widest: program.widest() })
     }
 }
 

@@ -89,18 +89,18 @@ impl<T: Real> Tiles<T> {
     ) {
         let n = outs.first().map_or(0, |o| o.len());
         let direct = n.is_multiple_of(GROUP);
-        let padded = n.next_multiple_of(GROUP);
-        if !direct {
-            for (i, source) in sources.iter().enumerate() {
-                if let Lane::Tensor(t) = *source {
-                    // Padding lanes repeat a real element, so no step computes on invented values.
-                    let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))][..padded];
-                    tile[..n].copy_from_slice(ins[t]);
-                    tile[n..].fill(ins[t][0]);
-                }
+        for (i, source) in sources.iter().enumerate() {
+            if let Lane::Tensor(t) = *source
+                && let len = ins[t].len()
+                && !len.is_multiple_of(GROUP)
+            {
+                // Padding lanes repeat a real element, so no step computes on invented values.
+                let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))];
+                tile[..len].copy_from_slice(ins[t]);
+                tile[len..len.next_multiple_of(GROUP)].fill(ins[t][0]);
             }
         }
-        let mut block = Block { program, sources, buffers: &mut self.buffers, ins, outs, n: padded, direct };
+        let mut block = Block { program, sources, buffers: &mut self.buffers, ins, outs, n, direct };
         for step in &program.steps {
             block.step(step);
         }
@@ -115,12 +115,18 @@ impl<T: Real> Tiles<T> {
     }
 }
 
+/// Returns the largest number of elements of rows of so many pieces: of several, the last one is read in whole groups of lanes, which
+/// may end behind the row.
+pub(super) fn longest<T>(pieces: usize) -> usize {
+    if pieces > 1 { blockwise_len::<T>() - GROUP } else { blockwise_len::<T>() }
+}
+
 /// Returns the index of a slot's buffer.
 #[inline(always)]
 fn buffer_index(program: &TileProgram, slot: Slot) -> usize {
     let (tiles, constants, inputs) = (program.tiles as usize, program.constants.len(), program.inputs.len());
     match slot {
-        Slot::Tile(i) => i as usize,
+        Slot::Tile(i) | Slot::Piece { tile: i, .. } => i as usize,
         Slot::Const(i) => tiles + i as usize,
         Slot::Input(i) => tiles + constants + i as usize,
         Slot::Output(i) => tiles + constants + inputs + i as usize,
@@ -134,27 +140,33 @@ struct Block<'b, 'i, 'o, T: Real> {
     buffers: &'b mut [Vec<T>],
     ins: &'b [&'i [T]],
     outs: &'b mut [&'o mut [T]],
+    /// The number of elements of an output.
     n: usize,
-    /// Whether steps access input and output slices in place, without tiles.
+    /// Whether steps access output slices in place, without tiles.
     direct: bool,
 }
 
 impl<T: Real> Block<'_, '_, '_, T> {
     #[inline(always)]
-    fn read(&self, slot: Slot) -> &[T] {
-        match slot {
-            Slot::Input(i) if self.direct => match self.sources[i as usize] {
-                Lane::Tensor(t) => self.ins[t],
-                Lane::Number(_) => &self.buffers[buffer_index(self.program, slot)][..self.n],
+    fn read(&self, slot: Slot, len: usize) -> &[T] {
+        let start = match slot {
+            Slot::Input(i) => match self.sources[i as usize] {
+                // Whole groups of lanes are read in place.
+                Lane::Tensor(t) if self.ins[t].len() == len => return self.ins[t],
+                Lane::Tensor(_) | Lane::Number(_) => 0,
             },
-            Slot::Output(k) if self.direct => self.outs[k as usize],
-            other => &self.buffers[buffer_index(self.program, other)][..self.n],
-        }
+            Slot::Output(k) if self.direct => return self.outs[k as usize],
+            // Lanes behind the piece are those of the next one, or of the tile's end.
+            Slot::Piece { number, .. } => number as usize * self.n,
+            Slot::Const(_) | Slot::Tile(_) | Slot::Output(_) => 0,
+        };
+        &self.buffers[buffer_index(self.program, slot)][start..][..len]
     }
 
     #[inline(always)]
     fn step(&mut self, step: &Step) {
         // The destination buffer is moved out, so that `self.read` can borrow the others.
+        let len = (step.pieces as usize * self.n).next_multiple_of(GROUP);
         let at = buffer_index(self.program, step.to);
         let own = match step.to {
             Slot::Output(k) if self.direct => Some(k as usize),
@@ -164,10 +176,10 @@ impl<T: Real> Block<'_, '_, '_, T> {
         let mut tile = if own.is_none() { std::mem::take(&mut self.buffers[at]) } else { Vec::new() };
         let target = match &mut out {
             Some(out) => &mut **out,
-            None => &mut tile[..self.n],
+            None => &mut tile[..len],
         };
         let [a, b, c] = step.args;
-        lanes::apply(step.op, target, [self.read(a), self.read(b), self.read(c)]);
+        lanes::apply(step.op, target, [self.read(a, len), self.read(b, len), self.read(c, len)]);
         match (own, out) {
             (Some(k), Some(out)) => self.outs[k] = out,
             _ => self.buffers[at] = tile,

@@ -290,7 +290,8 @@ pub(crate) fn expanded(
         if let (0, Err(error)) = (round, autodiff::check_dependence(&graph, &wrt(&graph), library)) {
             return Ok(Err(error.to_string()));
         }
-        match autodiff::expand_bodies(&mut graph, library) {
+        let active = wrt(&graph);
+        match autodiff::expand_bodies(&mut graph, &active, library) {
             Ok(0) => break,
             Ok(_) => {
                 graph = session.apply_text(&graph, &none, "simplify")?;

@@ -138,4 +138,6 @@ def attention_with_weights(query: Tensor, key: Tensor, value: Tensor, attn_mask:
 
 def attention_with_sums(query: Tensor, key: Tensor, value: Tensor, attn_mask: Optional[Tensor], dropout_p: float, is_causal: bool, scale: Optional[float]) -> Tuple[Tensor, Tensor]:
     out = attention_body(query, key, value, attn_mask, dropout_p, is_causal, scale, False)
+    if query.dtype == torch.float16 or query.dtype == torch.bfloat16:
+        query, key = query.to(torch.float32), key.to(torch.float32)
     return out, attention_scores(query, key, attn_mask, is_causal, scale).logsumexp([-1])

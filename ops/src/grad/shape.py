@@ -137,8 +137,10 @@ def from_front(start: int, x: Tensor, dim: int) -> int:
 
 def powers_of(x: Tensor, columns: Optional[int]) -> Tensor:
     n = x.size(0) if columns is None else columns
+    if x.dtype == torch.bool:
+        x = x.to(torch.int64)
+    # `linalg_vander` does not take these dtypes.
     if x.dtype == torch.float16 or x.dtype == torch.bfloat16:
-        # `linalg_vander` does not take them.
         powers = x.unsqueeze(-1).expand([x.size(0), max(n, 1)]).cumprod(-1)
         return torch.cat([torch.ones_like(x).unsqueeze(-1), powers], -1).narrow(-1, 0, n)
     # `linalg_vander` has at least two columns.

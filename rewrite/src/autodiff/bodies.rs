@@ -183,18 +183,31 @@ pub fn check_dependence(
     Ok(())
 }
 
-/// Expands the composite operators; returns their number.
+/// Expands the composite operators that read values which depend on `wrt`; returns their number. The others have no gradient.
+/// If `wrt` is empty, expands all of them.
 ///
 /// # Errors
 /// If a number that a body reads is not a constant.
-pub fn expand_bodies(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Result<usize, NotDifferentiable> {
+pub fn expand_bodies(
+    graph: &mut Graph,
+    wrt: &[ValueId],
+    formulas: &dyn FormulaGraphs,
+) -> Result<usize, NotDifferentiable> {
     let registry = Arc::clone(graph.registry());
-    let nodes: Vec<NodeId> = graph.nodes_deep().collect();
-    let mut count = 0;
-    for node in nodes {
+    let mut composites: Vec<(NodeId, Arc<FormulaGraph>)> = Vec::new();
+    for node in graph.nodes_deep() {
         let Some(row) = graph.op(node).row() else { continue };
-        let OpDerivative::Body(body) = formulas.derivative(row)? else { continue };
-        let Some(source) = &body.graph else { continue };
+        if let OpDerivative::Body(body) = formulas.derivative(row)? {
+            composites.push((node, body));
+        }
+    }
+    if !composites.is_empty() && !wrt.is_empty() {
+        let activity = Activity::of_composites(graph, wrt, formulas);
+        composites.retain(|(node, _)| graph.operands(*node).any(|v| activity.is_active(v)));
+    }
+    let mut count = 0;
+    for (node, body) in composites {
+        let (Some(row), Some(source)) = (graph.op(node).row(), &body.graph) else { continue };
         let schema = registry.schema(row);
         if let Some(result) = masked_result(graph, node, schema) {
             let reason = format!("its mask may leave out result {result}, which its body computes");

@@ -184,7 +184,7 @@ pub fn one_block<T: Element>(
             return Ok(false);
         }
     }
-    let part = |tensor| RowPart { tensor, start: 0, stride: 0 };
+    let part = |tensor| RowPart { tensor, start: 0, stride: 0, len: n };
     compute_rows::<T>(metas, (metas.len(), part), (1, lead), outputs, f, to)?;
     Ok(true)
 }
@@ -198,10 +198,13 @@ pub struct RowPart {
     pub start: usize,
     /// The number of elements from the start of one row to that of the next; 0 if all rows are one.
     pub stride: usize,
+    /// The number of elements of a row.
+    pub len: usize,
 }
 
 /// As [`one_block`], row by row: the outputs have the given sizes, and `f` is called for each of their rows (the elements
-/// that differ in the last index only) with the rows of the inputs that `parts` states. Tensors are row-major.
+/// that differ in the last index only) with the rows of the inputs that `parts` states, which may have another length.
+/// Tensors are row-major.
 ///
 /// Returns `false`, and calls neither function, if a tensor is of another kind or too short, or if there are too many
 /// elements, tensors or outputs.
@@ -239,9 +242,8 @@ pub fn each_row<T: Element>(
     let metas = &metas[..tensors.len()];
     let is_inside = |part: &RowPart| {
         let len = metas.get(part.tensor).map_or(0, |meta| meta.layout.numel());
-        let last =
-            part.stride.checked_mul(rows - 1).and_then(|last| last.checked_add(part.start)?.checked_add(n));
-        last.is_some_and(|end| end <= len)
+        let last = part.stride.checked_mul(rows - 1);
+        last.and_then(|last| last.checked_add(part.start)?.checked_add(part.len)).is_some_and(|end| end <= len)
     };
     if !parts.iter().all(is_inside) {
         return Ok(false);
@@ -283,8 +285,8 @@ fn compute_rows<T: Element>(
     for row in 0..rows {
         ins.clear();
         for input in 0..inputs {
-            let RowPart { tensor, start, stride } = part(input);
-            ins.push(&all[tensor][start + row * stride..][..n]);
+            let RowPart { tensor, start, stride, len } = part(input);
+            ins.push(&all[tensor][start + row * stride..][..len]);
         }
         let mut own: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
         for out in &mut outs {
@@ -498,7 +500,8 @@ mod tests {
         let x = Tensor::from_vec((0..12).map(|i| i as f32).collect(), &[1, 12]).unwrap();
         let y = Tensor::from_vec(vec![100.0f32; 4], &[4]).unwrap();
         let run = |tensors: &[&Tensor], parts: &[(usize, usize, usize)], sizes: &[i64]| {
-            let part = |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride };
+            let len = sizes.last().map_or(0, |&len| len as usize);
+            let part = |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride, len };
             let parts: Vec<RowPart> = parts.iter().map(part).collect();
             let mut made = Vec::new();
             let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {

@@ -35,11 +35,17 @@ fn with_specials(t: &Tensor, g: &mut Gen<'_>) -> Tensor {
 }
 
 /// Returns the difference between the results of the operator and those of its body; `None` if the sample cannot be compared.
-fn difference(session: &Session, op: OpId, seed: u64) -> Option<Result<(), String>> {
+/// Floating-point arguments have the dtype, if one is given.
+fn difference(session: &Session, op: OpId, dtype: Option<DType>, seed: u64) -> Option<Result<(), String>> {
     let registry = session.registry();
     let schema = registry.schema(op);
     let mut g = Gen::from_seed(seed * 7919 + 11);
     let args = registry.facet::<Sample>(op).unwrap().make(schema, &mut g);
+    let converted = |t: &Tensor| match dtype {
+        Some(dtype) if t.dtype().is_floating() => t.to_dtype(dtype).unwrap(),
+        _ => t.clone(),
+    };
+    let args: Vec<IValue> = args.iter().map(|arg| mapped(arg, &mut |t| converted(t))).collect();
     let is_special = seed % 2 == 1 && !FINITE.contains(&schema.name.as_str());
     let prepare =
         |t: &Tensor, g: &mut Gen<'_>| if is_special { with_specials(t, g) } else { t.clone_data().unwrap() };
@@ -78,8 +84,17 @@ fn same(want: &[IValue], got: &[IValue]) -> Result<(), String> {
             let of = |t: &Tensor| format!("{} {:?}", t.dtype(), t.sizes());
             return Err(format!("result {i} is {} instead of {}", of(got), of(want)));
         }
-        let tolerance = if want.dtype() == DType::F64 { 1e-9 } else { 1e-3 };
-        let values = |t: &Tensor| t.to_dtype(DType::F64).ok()?.to_vec::<f64>().ok();
+        let tolerance = match want.dtype() {
+            DType::F64 => 1e-9,
+            // Bodies round after each of their operators.
+            DType::F16 => 1e-2,
+            DType::BF16 => 5e-2,
+            _ => 1e-3,
+        };
+        let values = |t: &Tensor| {
+            let real = if t.dtype().is_complex() { t.view_as_real().ok()? } else { t.clone() };
+            real.to_dtype(DType::F64).ok()?.to_vec::<f64>().ok()
+        };
         let (Some(want), Some(got)) = (values(want), values(got)) else { continue };
         let scale = want.iter().filter(|x| x.is_finite()).fold(1.0_f64, |scale, x| scale.max(x.abs()));
         let agrees = |(a, b): &(&f64, &f64)| {
@@ -104,11 +119,16 @@ fn bodies_compute_what_their_operators_compute() {
         if !is_body || schema.args.iter().any(Argument::is_write) || registry.facet::<Sample>(op).is_none() {
             continue;
         }
-        let found: Vec<_> =
-            (0..TRIALS).filter_map(|seed| Some((seed, difference(&session, op, seed)?))).collect();
+        let own = (0..TRIALS).map(|seed| (None, seed));
+        let others = [DType::F16, DType::BF16, DType::C64].map(|dtype| (Some(dtype), 0));
+        let trials = own.chain(others);
+        let found: Vec<_> = trials
+            .filter_map(|(dtype, seed)| Some(((dtype, seed), difference(&session, op, dtype, seed)?)))
+            .collect();
         untried.extend(found.is_empty().then(|| schema.full_name()));
-        if let Some((seed, Err(why))) = found.into_iter().find(|(_, found)| found.is_err()) {
-            wrong.push(format!("{} (sample {seed}): {why}", schema.full_name()));
+        if let Some(((dtype, seed), Err(why))) = found.into_iter().find(|(_, found)| found.is_err()) {
+            let dtype = dtype.map_or(String::new(), |dtype| format!(" in {dtype}"));
+            wrong.push(format!("{} (sample {seed}{dtype}): {why}", schema.full_name()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
