@@ -98,16 +98,28 @@ pub fn record_graph(
     if outputs.iter().all(Option::is_none) || edges.iter().all(Option::is_none) {
         return;
     }
-    let mut saved_versions = Vec::new();
-    let captures = call.captures.iter().map(|value| without_history(value, &mut saved_versions)).collect();
     let with_version = |t: &Tensor| {
         let alias = t.alias();
         let version = alias.version();
         (alias, version)
     };
-    let source_versions = sources.iter().map(with_version).collect();
-    let args = call.args.iter().map(|value| without_history(value, &mut Vec::new()));
-    let saved = SavedCall { args: args.collect(), captures, saved_versions, source_versions };
+    let source_versions: Vec<(Tensor, u64)> = sources.iter().map(with_version).collect();
+    // Most arguments are sources, and many captures are arguments: one alias stands for all of these.
+    let mut saved_versions = Vec::with_capacity(call.captures.len());
+    let kept = |value: &IValue, notes: &mut Vec<(Tensor, u64)>| {
+        let source = value.as_tensor().and_then(|t| sources.iter().position(|source| source.ptr_eq(t)));
+        match source {
+            Some(i) => {
+                notes.push(source_versions[i].clone());
+                IValue::Tensor(source_versions[i].0.clone())
+            }
+            None => without_history(value, notes),
+        }
+    };
+    let captures = call.captures.iter().map(|value| kept(value, &mut saved_versions)).collect();
+    let mut unread = Vec::new();
+    let args = call.args.iter().map(|value| kept(value, &mut unread)).collect();
+    let saved = SavedCall { args, captures, saved_versions, source_versions };
     let call = GraphCall {
         derivative,
         outputs: outputs.iter().map(Option::is_some).collect(),
@@ -141,10 +153,12 @@ impl GraphCall {
         retain: bool,
         host: &mut Host,
     ) -> Result<Vec<IValue>, ExecError> {
-        let captures = self.check(false)?.1;
-        if !retain {
-            self.release();
-        }
+        let captures = {
+            let mut saved = self.saved.lock();
+            let found = checked(&saved, false)?;
+            let captures = if retain { Some(found.captures.clone()) } else { None };
+            captures.or_else(|| saved.take().map(|released| released.captures)).unwrap_or_default()
+        };
         let missing =
             || ExecError::of(&KernelError::internal("an output of a differentiated graph has no gradient"));
         let grads = self.outputs.iter().enumerate().map(|(i, depends)| {
@@ -192,7 +206,7 @@ impl GraphCall {
 
     /// Returns the arguments of the call with the history that they had.
     fn connected_args(&self, edges: &[Option<Edge>]) -> Result<Vec<IValue>, ExecError> {
-        let args = self.check(true)?.0;
+        let args = checked(&self.saved.lock(), true)?.args.clone();
         let args = args.into_iter().zip(&self.sources).map(|(value, sources)| {
             let mut sources = sources.iter();
             history::connected(&value, &mut || edges[(*sources.next()?)?].clone())
@@ -214,25 +228,24 @@ impl GraphCall {
     pub(super) fn release(&self) {
         drop(self.saved.lock().take());
     }
+}
 
-    /// Returns arguments and captures, if they were not released, and what the walk reads was not modified: captures, and the
-    /// sources in a recorded walk.
-    fn check(&self, is_recorded: bool) -> Result<(Vec<IValue>, Vec<IValue>), ExecError> {
-        let saved = self.saved.lock();
-        let Some(saved) = &*saved else { return Err(ExecError::of(&history::released())) };
-        let sources = saved.source_versions.iter().filter(|_| is_recorded);
-        let mut read = saved.saved_versions.iter().chain(sources);
-        if let Some((tensor, version)) = read.find(|(t, version)| t.version() != *version) {
-            let error = KernelError::input(format!(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: \
-                 a tensor {:?} is at version {}; expected version {version} instead",
-                tensor.sizes(),
-                tensor.version(),
-            ));
-            return Err(ExecError::of(&error));
-        }
-        Ok((saved.args.clone(), saved.captures.clone()))
+/// Returns what a call saved, if it was not released, and what the walk reads was not modified: captures, and the sources in a
+/// recorded walk.
+fn checked(saved: &Option<SavedCall>, is_recorded: bool) -> Result<&SavedCall, ExecError> {
+    let Some(saved) = saved else { return Err(ExecError::of(&history::released())) };
+    let sources = saved.source_versions.iter().filter(|_| is_recorded);
+    let mut read = saved.saved_versions.iter().chain(sources);
+    if let Some((tensor, version)) = read.find(|(t, version)| t.version() != *version) {
+        let error = KernelError::input(format!(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: \
+             a tensor {:?} is at version {}; expected version {version} instead",
+            tensor.sizes(),
+            tensor.version(),
+        ));
+        return Err(ExecError::of(&error));
     }
+    Ok(saved)
 }
 
 #[cfg(test)]

@@ -323,9 +323,16 @@ struct AutogradMeta {
     grad: Option<Arc<AccumulatedGrad>>,
 }
 
+/// Returns a part of the metadata; `None` if the tensor has no metadata or not this part. `part` runs under the lock, so that a call
+/// copies what it needs only.
+fn part<R>(tensor: &Tensor, part: impl FnOnce(&AutogradMeta) -> Option<R>) -> Option<R> {
+    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok())?;
+    let meta = cell.0.lock();
+    part(&meta)
+}
+
 fn meta(tensor: &Tensor) -> AutogradMeta {
-    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok());
-    cell.map(|cell| cell.0.lock().clone()).unwrap_or_default()
+    part(tensor, |meta| Some(meta.clone())).unwrap_or_default()
 }
 
 fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
@@ -338,6 +345,10 @@ fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
 
 /// Returns the gradient edge of a tensor that requires a gradient. The edge of a view is recomputed if its base was written.
 pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
+    let of_base = |meta: &AutogradMeta| meta.gradient_edge.clone().filter(|_| meta.view.is_none());
+    if let Some(edge) = part(tensor, of_base) {
+        return Some(edge);
+    }
     let mut own = meta(tensor);
     if let Some(view) = own.view.as_mut().filter(|view| view.origin != ViewOrigin::Unrecorded) {
         let base = gradient_edge(&view.base);
@@ -406,14 +417,15 @@ pub(super) fn accumulate(
 
 /// Returns the gradient accumulated in a tensor.
 pub(super) fn accumulated_grad(tensor: &Tensor) -> Option<Tensor> {
-    meta(tensor).grad?.0.lock().clone()
+    part(tensor, |meta| meta.grad.clone())?.0.lock().clone()
 }
 
 /// Replaces the gradient accumulated in a tensor. Returns false for a tensor in which none accumulates.
 pub(super) fn set_accumulated_grad(tensor: &Tensor, grad: Option<Tensor>) -> bool {
+    let place = || part(tensor, |meta| meta.grad.clone());
     // A leaf gets the place of its gradient when its edge is first asked for.
-    gradient_edge(tensor);
-    let Some(accumulated) = meta(tensor).grad else { return false };
+    let found = place().or_else(|| gradient_edge(tensor).and_then(|_| place()));
+    let Some(accumulated) = found else { return false };
     let before = std::mem::replace(&mut *accumulated.0.lock(), grad);
     drop(before);
     true
@@ -436,8 +448,8 @@ fn linear_edge(base: Edge, view: Geometry) -> Edge {
 /// Returns the base of a view; the tensor itself if it is not a view.
 pub(super) fn base(tensor: &Tensor) -> Tensor {
     let mut base = tensor.clone();
-    while let Some(view) = meta(&base).view {
-        base = view.base;
+    while let Some(of) = part(&base, |meta| Some(meta.view.as_ref()?.base.clone())) {
+        base = of;
     }
     base
 }
@@ -456,13 +468,12 @@ pub(super) fn set_result(tensor: &Tensor, node: &Arc<Node>, output: usize) {
 
 /// Returns the metadata of a view; `None` if the tensor is a base.
 pub(super) fn view_meta(tensor: &Tensor) -> Option<ViewMeta> {
-    meta(tensor).view
+    part(tensor, |meta| meta.view.clone())
 }
 
 /// Returns how a view came about; `None` if the tensor is a base.
 fn view_origin(tensor: &Tensor) -> Option<ViewOrigin> {
-    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok())?;
-    cell.0.lock().view.as_ref().map(|view| view.origin)
+    part(tensor, |meta| Some(meta.view.as_ref()?.origin))
 }
 
 /// Registers `tensor` as a view of `of`, unless `tensor` is the base of `of`.
@@ -504,10 +515,10 @@ pub(super) fn read_edge(tensor: &Tensor) -> Result<Option<Edge>, KernelError> {
 /// # Errors
 /// Returns an input error if the tensor is a view, because its history is that of its base.
 pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
-    if meta(tensor).view.is_some() {
+    if part(tensor, |meta| meta.view.as_ref().map(|_| ())).is_some() {
         return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
     }
-    set_meta(tensor, AutogradMeta { grad: meta(tensor).grad, ..AutogradMeta::default() });
+    set_meta(tensor, AutogradMeta { grad: part(tensor, |meta| meta.grad.clone()), ..AutogradMeta::default() });
     tensor.set_requires_grad(false);
     Ok(())
 }
