@@ -243,7 +243,8 @@ pub fn each_row<T: Element>(
     let is_inside = |part: &RowPart| {
         let len = metas.get(part.tensor).map_or(0, |meta| meta.layout.numel());
         let last = part.stride.checked_mul(rows - 1);
-        last.and_then(|last| last.checked_add(part.start)?.checked_add(part.len)).is_some_and(|end| end <= len)
+        last.and_then(|last| last.checked_add(part.start)?.checked_add(part.len))
+            .is_some_and(|end| end <= len)
     };
     if !parts.iter().all(is_inside) {
         return Ok(false);
@@ -501,7 +502,8 @@ mod tests {
         let y = Tensor::from_vec(vec![100.0f32; 4], &[4]).unwrap();
         let run = |tensors: &[&Tensor], parts: &[(usize, usize, usize)], sizes: &[i64]| {
             let len = sizes.last().map_or(0, |&len| len as usize);
-            let part = |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride, len };
+            let part =
+                |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride, len };
             let parts: Vec<RowPart> = parts.iter().map(part).collect();
             let mut made = Vec::new();
             let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {

@@ -375,25 +375,30 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
         let a = a.row(i);
         for first in (0..n).step_by(MERGED_ROWS) {
             let count = MERGED_ROWS.min(n - first);
-            let mut buffer = [TailLanes([T::ZERO; TAIL_LANES]); MERGED_ROWS];
-            let buffer = &mut buffer[..count];
+            let mut sums = [T::ZERO; MERGED_ROWS];
+            let sums = &mut sums[..count];
             // Long dot products use many lanes, short ones are computed several at a time. Both have enough sums to
             // hide the latency of an addition.
-            let lanes = match depth {
-                0..FEW_LANES_FROM => several::<T, { TAIL_LANES / 2 }>(a, b, first, buffer),
-                FEW_LANES_FROM..SEPARATE_LOOPS_FROM => several::<T, TAIL_LANES>(a, b, first, buffer),
-                _ => {
+            let lanes = if depth < FEW_LANES_FROM {
+                short_dots(a, b, first, sums);
+                FEW_LANES
+            } else {
+                let mut buffer = [TailLanes([T::ZERO; TAIL_LANES]); MERGED_ROWS];
+                let buffer = &mut buffer[..count];
+                let lanes = if depth < SEPARATE_LOOPS_FROM {
+                    several(a, b, first, buffer, |TailLanes(few), lanes| *few = lanes);
+                    TAIL_LANES
+                } else {
                     for (c, few) in buffer.iter_mut().enumerate() {
                         let Spilled([lanes]) =
                             Spilled::new(lane_sums::<T, { 4 * TAIL_LANES }, 1>(a, b, first + c));
                         *few = folded(&lanes, add);
                     }
                     4 * TAIL_LANES
-                }
+                };
+                merge_rows(sums, buffer, add);
+                lanes
             };
-            let mut sums = [T::ZERO; MERGED_ROWS];
-            let sums = &mut sums[..count];
-            merge_rows(sums, buffer, add);
             let whole = depth / lanes * lanes;
             if whole < depth {
                 for (c, sum) in sums.iter_mut().enumerate() {
@@ -413,45 +418,50 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
     }
 }
 
-/// Computes the lanes of short dot products, four products at a time; returns the number of lanes.
+/// Lanes of dot products that are too short for [`TAIL_LANES`].
+const FEW_LANES: usize = TAIL_LANES / 2;
+
+/// Computes dot products of fewer than [`FEW_LANES_FROM`] elements, except for those elements that fill no lanes.
 #[inline(always)]
-fn several<T: Multiply, const LANES: usize>(
+fn short_dots<T: Multiply>(a: &[T], b: Matrix<'_, T>, first: usize, sums: &mut [T]) {
+    let add = |a: T, b: T| a.add_product(b, T::ONE);
+    let mut buffer = [[T::ZERO; FEW_LANES]; MERGED_ROWS];
+    let buffer = &mut buffer[..sums.len()];
+    several(a, b, first, buffer, |few, lanes| *few = lanes);
+    for (sum, [x, y, z, w]) in sums.iter_mut().zip(buffer) {
+        *sum = add(add(*x, *z), add(*y, *w));
+    }
+}
+
+/// Computes dot products with the columns from `first` on, except for the elements that fill no lanes, four products at a time:
+/// `put` stores the sums of the lanes of each.
+#[inline(always)]
+fn several<T: Multiply, const LANES: usize, E>(
     a: &[T],
     b: Matrix<'_, T>,
     first: usize,
-    buffer: &mut [TailLanes<T>],
-) -> usize {
+    buffer: &mut [E],
+    put: impl Fn(&mut E, [T; LANES]),
+) {
     let mut c = 0;
     while c + 4 <= buffer.len() {
-        dots::<T, LANES, 4>(a, b, first + c, &mut buffer[c..c + 4]);
+        let lanes = lane_sums::<T, LANES, 4>(a, b, first + c);
+        for n in 0..4 {
+            put(&mut buffer[c + n], lanes[n]);
+        }
         c += 4;
     }
     while c < buffer.len() {
-        dots::<T, LANES, 1>(a, b, first + c, &mut buffer[c..c + 1]);
+        let [lanes] = lane_sums::<T, LANES, 1>(a, b, first + c);
+        put(&mut buffer[c], lanes);
         c += 1;
     }
-    LANES
 }
 
-/// Computes dot products with `N` columns from `first` on, except for the elements that fill no lanes: one sum per lane,
-/// of which there are at most [`TAIL_LANES`].
+/// Computes the sums of the lanes of dot products with `N` columns from `first` on, except for the elements that fill no lanes.
 ///
-/// Loops over arrays, here and in [`lane_sums`]: methods of arrays that take closures are not inlined into functions
+/// Loops over arrays, here and in [`several`]: methods of arrays that take closures are not inlined into functions
 /// that are compiled for an instruction set, and a call per array takes longer than a short product.
-#[inline(always)]
-fn dots<T: Multiply, const LANES: usize, const N: usize>(
-    a: &[T],
-    b: Matrix<'_, T>,
-    first: usize,
-    to: &mut [TailLanes<T>],
-) {
-    let lanes = lane_sums::<T, LANES, N>(a, b, first);
-    for (TailLanes(few), lanes) in to[..N].iter_mut().zip(&lanes) {
-        few[..LANES].copy_from_slice(lanes);
-    }
-}
-
-/// Computes the sums of [`dots`], with any number of lanes.
 #[inline(always)]
 fn lane_sums<T: Multiply, const LANES: usize, const N: usize>(
     a: &[T],
