@@ -75,9 +75,8 @@ pub(super) fn build(graph: &Graph) -> Option<Programs> {
         chunks: &build.chunks,
         is_number: &is_number,
     };
-    let by_row = widen::widened(&narrow).and_then(|wide| {
-        TileProgram::of(&wide.expression(), wide.inputs.clone(), build.chunks.clone())
-    });
+    let by_row = widen::widened(&narrow)
+        .and_then(|wide| TileProgram::of(&wide.expression(), wide.inputs.clone(), build.chunks.clone()));
     let steps: Vec<ValueStep> = build.builder.steps().iter().map(ValueStep::from).collect();
     let outputs: Vec<Value> = outputs.iter().map(|value| Value::from(*value)).collect();
     let program =

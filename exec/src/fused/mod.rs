@@ -15,10 +15,10 @@ mod widen;
 use crate::bytecode::Code;
 use crate::error::KernelError;
 use crate::kernel::Rets;
+use build::Programs;
 use flambeau_ir::{Graph, IValue};
 use flambeau_tensor::math::Real;
 use flambeau_tensor::{DType, Dims, Tensor, broadcast_into, loops, same_sizes};
-use build::Programs;
 use program::{TileInput, TileProgram};
 use rows::RowPlan;
 use smallvec::SmallVec;
@@ -297,7 +297,7 @@ mod tests {
     use super::*;
     use crate::pointwise::{Pointwise, TileOp};
     use flambeau_ir::text::parse_graph;
-    use flambeau_ir::{OpDef, RegistryBuilder, Source};
+    use flambeau_ir::{OpDef, Registry, RegistryBuilder, Source};
 
     /// A recurrent cell: the halves of a sum of three tensors are combined with a fourth one.
     const CELL: &str = "graph(%c : Tensor, %x : Tensor, %h : Tensor, %b : Tensor):
@@ -311,13 +311,17 @@ mod tests {
   return (%r)
 ";
 
-    fn cell() -> FusedGroup {
+    fn sums_and_products() -> Arc<Registry> {
         let mut builder = RegistryBuilder::new();
         builder.add([
             OpDef::new("toy::add(Tensor a, Tensor b) -> Tensor").with(Pointwise::binary(TileOp::Add)),
             OpDef::new("toy::mul(Tensor a, Tensor b) -> Tensor").with(Pointwise::binary(TileOp::Mul)),
         ]);
-        let registry = builder.build().expect("the schemas are right");
+        builder.build().expect("the schemas are right")
+    }
+
+    fn cell() -> FusedGroup {
+        let registry = sums_and_products();
         let graph = parse_graph(&Source::new("cell.ir", CELL), &registry).expect("the cell reads");
         FusedGroup::compile(&Arc::new(graph)).expect("all operators have formulas")
     }
@@ -351,5 +355,80 @@ mod tests {
         assert!(run(&group, &columns).is_some());
         let other = [numbers(&[2, 3]), numbers(&[2, 6]), numbers(&[1, 5]), numbers(&[6])];
         assert!(run(&group, &other).is_none(), "the bytecode reports the error");
+    }
+
+    /// Returns a program of random steps on the pieces of two tensors and on one that is not split.
+    fn random_program(chunks: usize, random: &mut impl FnMut(usize) -> usize) -> String {
+        let pieces = |name: &str| (0..chunks).map(|i| format!("%{name}{i}")).collect::<Vec<_>>();
+        let all = [pieces("x"), pieces("h")].concat();
+        let typed: Vec<String> = all.iter().map(|name| format!("{name} : Tensor")).collect();
+        let mut text = format!(
+            "graph(%c : Tensor, %x : Tensor, %h : Tensor):\n  {} = prim::BroadcastingChunk[chunks={chunks}, dim=1](%x, %h)\n",
+            typed.join(", ")
+        );
+        let mut rows: Vec<Vec<String>> = vec![pieces("x"), pieces("h")];
+        let step = |text: &mut String, name: String, a: &str, b: &str, product: bool| {
+            let op = if product { "mul" } else { "add" };
+            text.push_str(&format!("  {name} : Tensor = toy::{op}({a}, {b})\n"));
+            name
+        };
+        for k in 0..3 + random(3) {
+            let (a, b, product) = (random(rows.len()), random(rows.len()), random(2) == 0);
+            // Sometimes one piece is computed in another way, so that the steps are no family.
+            let other = random(3 * chunks);
+            let made = (0..chunks).map(|i| {
+                let right = if i == other { "%c".to_owned() } else { rows[b][i].clone() };
+                step(&mut text, format!("%s{k}_{i}"), &rows[a][i], &right, product)
+            });
+            let made: Vec<String> = made.collect();
+            rows.push(made);
+        }
+        let last = rows.last().expect("steps").clone();
+        let mut sum = "%c".to_owned();
+        for (i, piece) in last.iter().enumerate() {
+            sum = step(&mut text, format!("%t{i}"), &sum, piece, i % 2 == 1);
+        }
+        let more = if random(2) == 0 { format!(", {}", last[random(chunks)]) } else { String::new() };
+        text.push_str(&format!("  return ({sum}{more})\n"));
+        text
+    }
+
+    #[test]
+    fn whole_rows_have_the_results_of_their_pieces() {
+        let registry = sums_and_products();
+        let mut state = 7_u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) as usize % below
+        };
+        let mut by_row = 0;
+        for _ in 0..200 {
+            let chunks = 2 + random(3);
+            let text = random_program(chunks, &mut random);
+            let graph = parse_graph(&Source::new("rows.ir", &text), &registry).expect("the program reads");
+            let graph = Arc::new(graph);
+            let group = FusedGroup::compile(&graph).expect("all operators have formulas");
+            let narrow = FusedGroup { by_row: None, ..FusedGroup::compile(&graph).expect("as before") };
+            by_row += usize::from(group.by_row.is_some());
+            for width in [1, 3, 8, 16, 21, 400, 1021] {
+                let (rows, all) = (1 + random(3) as i64, (chunks * width) as i64);
+                let one = [1, all];
+                let args = [
+                    numbers(&[rows, width as i64]),
+                    numbers(&[rows, all]),
+                    numbers(if random(2) == 0 { &one } else { &one[1..] }),
+                ];
+                let results = [&group, &narrow].map(|group| {
+                    let mut rets = Rets::new();
+                    let is_done = group.run(&args, &mut rets).expect("no error");
+                    let bits =
+                        |value: &IValue| value.as_tensor().expect("a tensor").to_bytes().expect("memory");
+                    is_done.then(|| rets.iter().map(bits).collect::<Vec<_>>())
+                });
+                assert!(results[0].is_some(), "{text}");
+                assert_eq!(results[0], results[1], "width {width}: {text}");
+            }
+        }
+        assert!(by_row > 50, "{by_row} programs compute whole rows");
     }
 }

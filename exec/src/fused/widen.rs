@@ -69,7 +69,10 @@ pub(super) fn widened(narrow: &Narrow<'_>) -> Option<Widened> {
         families[i].is_complete =
             family.members.iter().all(is_inner) && family.operands.iter().all(of_complete);
     }
-    families.iter().any(|family| family.is_complete).then(|| rewritten(narrow, &pieces, &families, &member_of))
+    families
+        .iter()
+        .any(|family| family.is_complete)
+        .then(|| rewritten(narrow, &pieces, &families, &member_of))
 }
 
 /// Finds the families, and for each step its family and the number of its piece.
@@ -102,9 +105,8 @@ fn families(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Family>, Vec<Option<(
         let member = match (a, b, c, lane) {
             (Some(a), Some(b), Some(c), Some((number, count))) => {
                 let operands = [a, b, c];
-                let is_same = |f: &Family| {
-                    f.op == step.op && f.operands == operands && f.members.len() == count
-                };
+                let is_same =
+                    |f: &Family| f.op == step.op && f.operands == operands && f.members.len() == count;
                 let at = families.iter().position(is_same).unwrap_or_else(|| {
                     let members = vec![None; count];
                     families.push(Family { op: step.op, operands, members, is_complete: false });
@@ -152,9 +154,7 @@ fn rewritten(
     for (i, input) in narrow.inputs.iter().enumerate() {
         input_at.push(inputs.len() as u32);
         let is_replaced = match *input {
-            TileInput::Piece(at) => {
-                whole.contains(&(at - pieces[at as usize].number)) && !is_read(i as u32)
-            }
+            TileInput::Piece(at) => whole.contains(&(at - pieces[at as usize].number)) && !is_read(i as u32),
             TileInput::Arg(_) | TileInput::Whole(_) => false,
         };
         if !is_replaced {

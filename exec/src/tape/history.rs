@@ -518,7 +518,10 @@ pub(super) fn detach(tensor: &Tensor) -> Result<(), KernelError> {
     if part(tensor, |meta| meta.view.as_ref().map(|_| ())).is_some() {
         return Err(KernelError::input("Can't detach views in-place. Use detach() instead."));
     }
-    set_meta(tensor, AutogradMeta { grad: part(tensor, |meta| meta.grad.clone()), ..AutogradMeta::default() });
+    set_meta(
+        tensor,
+        AutogradMeta { grad: part(tensor, |meta| meta.grad.clone()), ..AutogradMeta::default() },
+    );
     tensor.set_requires_grad(false);
     Ok(())
 }
