@@ -337,11 +337,12 @@ fn layer_norm(cx: &mut KernelCx<'_>) -> KernelResult {
             t.sizes()
         )));
     }
+    let rows = x.sizes()[..x.rank() - shape.len()].iter().product::<i64>();
+    let stats = group_statistics(cx, 3, rows as usize)?;
     let gradients = if x.numel() == 0 {
         without_elements(x, weight, &shape, mask)?
     } else {
         let width = shape.iter().product::<i64>() as usize;
-        let stats = group_statistics(cx, 3, x.numel() / width)?;
         match wide(x.dtype()) {
             DType::F32 => layer::<f32>([grad, x], width, stats, weight, bias, mask)?,
             DType::F64 => layer::<f64>([grad, x], width, stats, weight, bias, mask)?,
@@ -375,10 +376,11 @@ fn group_norm(cx: &mut KernelCx<'_>) -> KernelResult {
              num_groups={count}"
         )));
     }
+    let groups_of_all = n.checked_mul(count).and_then(|all| usize::try_from(all).ok()).unwrap_or(usize::MAX);
+    let stats = group_statistics(cx, 2, groups_of_all)?;
     let gradients = if x.numel() == 0 {
         without_elements(x, weight, &[c], mask)?
     } else {
-        let stats = group_statistics(cx, 2, (n * count) as usize)?;
         let (sizes, per_group) = ([n, c, plane].map(|size| size as usize), (c / count) as usize);
         match wide(x.dtype()) {
             DType::F32 => groups::<f32>([grad, x], sizes, stats, per_group, weight, mask)?,
