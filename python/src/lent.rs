@@ -35,13 +35,20 @@ fn lent() -> MutexGuard<'static, BTreeMap<usize, Lent>> {
 /// A range of bytes that a storage has.
 struct Lent {
     end: usize,
+    /// Few ranges have them. Entries without are small, which makes calls faster.
+    sharers: Option<Box<Sharers>>,
+}
+
+/// What shares a range of bytes.
+#[derive(Default)]
+struct Sharers {
     /// Weak references to handles whose tensors have the storage, newest last. Storages have no weak references of their own.
     handles: Vec<Py<PyWeakrefReference>>,
     /// What keeps parts of the range alive, besides the owner in [`Range`].
     owners: Vec<Box<dyn Any + Send + Sync>>,
 }
 
-impl Lent {
+impl Sharers {
     /// Returns a living handle. Dead ones behind it are removed.
     fn handle<'py>(&mut self, py: Python<'py>) -> Option<Bound<'py, PyTensor>> {
         while let Some(last) = self.handles.last() {
@@ -170,7 +177,7 @@ impl Loans {
             // The range may have been lent as a union, of which the first owner has a part. The loan has the storage, and the storage
             // the range, so that there is an entry.
             if let Some(range) = lent().get_mut(&loan.start) {
-                range.owners.push(Box::new(bytes.owner));
+                range.sharers.get_or_insert_default().owners.push(Box::new(bytes.owner));
             }
             return Ok((loan.storage.clone(), start - loan.start));
         }
@@ -263,8 +270,8 @@ fn find_or_register(
     if let Some((&first, range)) = lent.range_mut(..end).next_back()
         && start < range.end
     {
-        let is_within = first <= start && end <= range.end;
-        let handle = if is_within { range.handle(py) } else { None };
+        let sharers = range.sharers.as_mut().filter(|_| first <= start && end <= range.end);
+        let handle = sharers.and_then(|sharers| sharers.handle(py));
         return handle.map_or(Found::Other, |handle| Found::Handle(handle, first));
     }
     let Some((first, last)) = whole else { return Found::Other };
@@ -273,7 +280,7 @@ fn find_or_register(
     if is_union && lent.range(..last).next_back().is_some_and(|(_, range)| first < range.end) {
         return Found::Other;
     }
-    lent.insert(first, Lent { end: last, handles: Vec::new(), owners: Vec::new() });
+    lent.insert(first, Lent { end: last, sharers: None });
     Found::Nothing
 }
 
@@ -289,7 +296,7 @@ pub(crate) fn share(handle: &Bound<'_, PyTensor>) -> PyResult<()> {
     // Declared before the guard, and so dropped after it.
     let mut found = Vec::new();
     if let Some(range) = lent().get_mut(&start) {
-        range.add(handle.py(), reference, &mut found);
+        range.sharers.get_or_insert_default().add(handle.py(), reference, &mut found);
     }
     Ok(())
 }

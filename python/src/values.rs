@@ -55,7 +55,7 @@ pub(crate) struct Call<'a, 'py> {
     /// Objects that were made for instances of Python classes, with the instances.
     objects: Vec<(Object, Bound<'py, PyAny>)>,
     loans: Loans,
-    tensors: SmallVec<[Taken<'py>; 2]>,
+    tensors: SmallVec<[Taken<'py>; 4]>,
     library: Option<Library>,
 }
 
@@ -64,15 +64,16 @@ struct Taken<'py> {
     tensor: Tensor,
     /// What it was made from.
     object: Bound<'py, PyAny>,
-    /// Its layout and version when it was taken.
-    layout: Layout,
+    /// Its layout and version when it was taken. A tensor keeps its layouts, and has the first one again if a program gives it equal
+    /// sizes, strides and memory: the address identifies them.
+    layout: *const Layout,
     version: u64,
 }
 
 impl Taken<'_> {
     /// Whether a program changed its sizes, strides or memory.
     fn is_moved(&self) -> bool {
-        *self.tensor.layout() != self.layout
+        !std::ptr::eq(self.tensor.layout(), self.layout)
     }
 }
 
@@ -492,7 +493,7 @@ impl<'a, 'py> Call<'a, 'py> {
     /// Keeps the object that a tensor was made from.
     fn taken(&mut self, tensor: Tensor, object: &Bound<'py, PyAny>, library: Library) -> Tensor {
         self.library.get_or_insert(library);
-        let (layout, version) = (tensor.layout().clone(), tensor.version());
+        let (layout, version) = (std::ptr::from_ref(tensor.layout()), tensor.version());
         self.tensors.push(Taken { tensor: tensor.clone(), object: object.clone(), layout, version });
         tensor
     }
@@ -789,7 +790,7 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
     let Some(module) = imported(intern!(py, "torch"))? else { return Ok(None) };
     let Ok(tensor) = module.getattr("Tensor") else { return Ok(None) };
     let (native, exchange) = (module.getattr("_C")?, module.getattr("utils")?.getattr("dlpack")?);
-    // Functions of `_C` are faster than those of Python that call them, but no version of PyTorch must have them.
+    // Functions of `_C` are faster than those of Python that call them. A version of PyTorch may not have them.
     let native = |name, otherwise: &Bound<'_, PyAny>, other| match native.getattr_opt(name)? {
         Some(function) => Ok(function.unbind()),
         None => otherwise.getattr(other).map(Bound::unbind),

@@ -104,22 +104,28 @@ pub(super) struct Numpy {
     functions: Option<Functions>,
 }
 
+/// `PyArray_GetNDArrayCVersion`
+type Interface = unsafe extern "C" fn() -> c_uint;
+/// `PyArray_DescrFromType`
+type MakeDtype = unsafe extern "C" fn(c_int) -> *mut ffi::PyObject;
+/// `PyArray_NewFromDescr`
+type MakeArray = unsafe extern "C" fn(
+    *mut ffi::PyTypeObject,
+    *mut ffi::PyObject,
+    c_int,
+    *const isize,
+    *const isize,
+    *mut c_void,
+    c_int,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+/// `PyArray_SetBaseObject`
+type SetBase = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int;
+
 struct Functions {
-    /// `PyArray_DescrFromType`
-    dtype: unsafe extern "C" fn(c_int) -> *mut ffi::PyObject,
-    /// `PyArray_NewFromDescr`
-    array: unsafe extern "C" fn(
-        *mut ffi::PyTypeObject,
-        *mut ffi::PyObject,
-        c_int,
-        *const isize,
-        *const isize,
-        *mut c_void,
-        c_int,
-        *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject,
-    /// `PyArray_SetBaseObject`
-    set_base: unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> c_int,
+    make_dtype: MakeDtype,
+    make_array: MakeArray,
+    set_base: SetBase,
 }
 
 impl Functions {
@@ -132,11 +138,11 @@ impl Functions {
         // the version in any case. A function pointer has the size of a pointer.
         unsafe {
             let at = |position| table.add(position).read();
-            let interface: unsafe extern "C" fn() -> c_uint = std::mem::transmute(at(0));
+            let interface = std::mem::transmute::<*const c_void, Interface>(at(0));
             INTERFACES.contains(&interface()).then(|| Functions {
-                dtype: std::mem::transmute(at(45)),
-                array: std::mem::transmute(at(94)),
-                set_base: std::mem::transmute(at(282)),
+                make_dtype: std::mem::transmute::<*const c_void, MakeDtype>(at(45)),
+                make_array: std::mem::transmute::<*const c_void, MakeArray>(at(94)),
+                set_base: std::mem::transmute::<*const c_void, SetBase>(at(282)),
             })
         }
     }
@@ -243,8 +249,8 @@ impl Numpy {
         // owns its dtype from then on, and reads `rank` sizes and strides; the array does not free its data. The base, which the array
         // owns from then on, keeps the data: a tensor keeps each memory that it had.
         unsafe {
-            let dtype = Bound::from_owned_ptr_or_err(py, (functions.dtype)(number))?;
-            let array = (functions.array)(
+            let dtype = Bound::from_owned_ptr_or_err(py, (functions.make_dtype)(number))?;
+            let array = (functions.make_array)(
                 self.array.as_ptr().cast(),
                 dtype.into_ptr(),
                 sizes.len() as c_int,
