@@ -7,10 +7,20 @@ def matrix_power_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
     count = n if n >= 0 else -n
     turned = base.transpose(-1, -2).conj()
     total = torch.zeros_like(self)
-    for i in range(count):
-        left = torch.linalg.matrix_power(turned, i)
-        right = torch.linalg.matrix_power(turned, count - 1 - i)
-        total = total + torch.matmul(torch.matmul(left, grad), right)
+    if count > 0:
+        # The sum over i of `turned ** i @ grad @ turned ** (k - 1 - i)` for a number k that begins with the bits of the
+        # exponent: it doubles, and grows by one.
+        total = grad
+        power = turned
+        _, exponent = math.frexp(float(count))
+        # A large number may have been rounded up to the next power of two.
+        bits = exponent - 1 if (count >> (exponent - 1)) > 0 else exponent - 2
+        for i in range(bits):
+            total = torch.matmul(power, total) + torch.matmul(total, power)
+            power = torch.matmul(power, power)
+            if (count >> (bits - 1 - i)) % 2 == 1:
+                total = torch.matmul(turned, total) + torch.matmul(grad, power)
+                power = torch.matmul(power, turned)
     return total if n >= 0 else inverse_gradient(total, base)
 
 def adjoint_of(x: Tensor) -> Tensor:
