@@ -29,23 +29,21 @@ use tile::TilePool;
 pub(crate) struct FusedGroup {
     graph: Arc<Graph>,
     code: OnceLock<Arc<Code>>,
+    tiled: Tiled,
+    /// The program for chunks that are computed row by row, if it computes several pieces of a row at once.
+    by_row: Option<Tiled>,
+}
+
+/// A program, and the buffers of its runs.
+struct Tiled {
     program: TileProgram,
     f32_tiles: TilePool<f32>,
     f64_tiles: TilePool<f64>,
-    /// The program for groups with chunks that are computed row by row.
-    by_row: Option<ByRow>,
 }
 
-/// A program that computes several pieces of a row at once.
-struct ByRow {
-    program: TileProgram,
-    f32_tiles: TilePool<f32>,
-    f64_tiles: TilePool<f64>,
-}
-
-impl ByRow {
-    fn new(program: TileProgram) -> ByRow {
-        ByRow { program, f32_tiles: TilePool::default(), f64_tiles: TilePool::default() }
+impl Tiled {
+    fn new(program: TileProgram) -> Tiled {
+        Tiled { program, f32_tiles: TilePool::default(), f64_tiles: TilePool::default() }
     }
 }
 
@@ -76,12 +74,10 @@ impl FusedGroup {
     pub(crate) fn compile(graph: &Arc<Graph>) -> Option<FusedGroup> {
         let Programs { program, by_row } = build::build(graph)?;
         Some(FusedGroup {
-            by_row: by_row.map(ByRow::new),
+            tiled: Tiled::new(program),
+            by_row: by_row.map(Tiled::new),
             graph: Arc::clone(graph),
             code: OnceLock::new(),
-            program,
-            f32_tiles: TilePool::default(),
-            f64_tiles: TilePool::default(),
         })
     }
 
@@ -98,7 +94,7 @@ impl FusedGroup {
     /// Computes the group with tiles and returns whether that was possible. If not, `rets` is unchanged.
     pub(crate) fn run(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
         let Some(dtype) = common_dtype(args) else { return Ok(false) };
-        if let Some(ByRow { program, f32_tiles, f64_tiles }) = &self.by_row
+        if let Some(Tiled { program, f32_tiles, f64_tiles }) = &self.by_row
             && match dtype {
                 DType::F32 => run_rows(program, f32_tiles, args, rets)?,
                 _ => run_rows(program, f64_tiles, args, rets)?,
@@ -107,8 +103,8 @@ impl FusedGroup {
             return Ok(true);
         }
         let small = match dtype {
-            DType::F32 => self.run_small(&self.f32_tiles, args, rets)?,
-            _ => self.run_small(&self.f64_tiles, args, rets)?,
+            DType::F32 => self.run_small(&self.tiled.f32_tiles, args, rets)?,
+            _ => self.run_small(&self.tiled.f64_tiles, args, rets)?,
         };
         if small {
             return Ok(true);
@@ -119,8 +115,8 @@ impl FusedGroup {
             return Ok(false);
         }
         let made = match dtype {
-            DType::F32 => self.sweep(&self.f32_tiles, &lanes)?,
-            _ => self.sweep(&self.f64_tiles, &lanes)?,
+            DType::F32 => self.sweep(&self.tiled.f32_tiles, &lanes)?,
+            _ => self.sweep(&self.tiled.f64_tiles, &lanes)?,
         };
         let Some(made) = made else { return Ok(false) };
         for tensor in made {
@@ -137,7 +133,7 @@ impl FusedGroup {
         args: &[IValue],
         rets: &mut Rets,
     ) -> Result<bool, KernelError> {
-        let program = &self.program;
+        let program = &self.tiled.program;
         if !program.chunks.is_empty() {
             return run_rows(program, pool, args, rets);
         }
@@ -159,7 +155,7 @@ impl FusedGroup {
     /// Splits the arguments of all chunks; returns `None` if that is an error, which the bytecode reports.
     fn pieces(&self, args: &[IValue]) -> Option<SmallVec<[Tensor; 16]>> {
         let mut pieces: SmallVec<[Tensor; 16]> = SmallVec::new();
-        for chunk in &self.program.chunks {
+        for chunk in &self.tiled.program.chunks {
             let tensor = |&arg: &u32| args.get(arg as usize)?.as_tensor();
             let mut shape = Dims::new();
             for arg in &chunk.args {
@@ -188,14 +184,14 @@ impl FusedGroup {
             Lane::Tensor(t) => Some(lanes.tensors[t].rank()) == full,
             Lane::Number(_) => false,
         };
-        self.program.reads.iter().all(|output| output.iter().any(is_full))
+        self.tiled.program.reads.iter().all(|output| output.iter().any(is_full))
     }
 
     /// Finds the sources of the inputs; returns whether all of them can be. `lanes` is empty before. It is constructed
     /// by the caller, because moving it takes as long as filling it.
     #[inline(always)]
     fn collect<'a>(&self, args: &'a [IValue], pieces: &'a [Tensor], lanes: &mut Lanes<'a>) -> bool {
-        for input in &self.program.inputs {
+        for input in &self.tiled.program.inputs {
             let tensor = match *input {
                 TileInput::Piece(i) => &pieces[i as usize],
                 // Only programs of rows have such inputs.
@@ -233,7 +229,7 @@ impl FusedGroup {
         };
         let Some(all) = shape_of(&mut (0..lanes.sources.len())) else { return false };
         let reads = |output: &Vec<u32>| shape_of(&mut output.iter().map(|&i| i as usize));
-        self.program.reads.iter().all(|output| reads(output).as_ref() == Some(&all))
+        self.tiled.program.reads.iter().all(|output| reads(output).as_ref() == Some(&all))
     }
 
     fn sweep<T: Real>(
@@ -241,7 +237,7 @@ impl FusedGroup {
         pool: &TilePool<T>,
         lanes: &Lanes<'_>,
     ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
-        let (program, sources) = (&self.program, &lanes.sources[..]);
+        let (program, sources) = (&self.tiled.program, &lanes.sources[..]);
         let made = loops::blockwise::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
             let mut tiles = pool.acquire(program);
             tiles.get().begin(program, sources, block);
@@ -374,7 +370,7 @@ mod tests {
         };
         for k in 0..3 + random(3) {
             let (a, b, product) = (random(rows.len()), random(rows.len()), random(2) == 0);
-            // Sometimes one piece is computed in another way, so that the steps are no family.
+            // Sometimes one piece is computed in another way, so that the steps are no pack.
             let other = random(3 * chunks);
             let made = (0..chunks).map(|i| {
                 let right = if i == other { "%c".to_owned() } else { rows[b][i].clone() };

@@ -2,7 +2,8 @@
 //!
 //! A chunk of the last dimension takes pieces of rows that lie one after the other. If a program applies one operation to
 //! every piece (the gates of a recurrent cell are sums, each of which is split into four), one step on the whole row
-//! computes the same: elements are independent. Later steps read the pieces of its tile.
+//! computes the same: elements are independent. Later steps read the pieces of its tile. As in superword-level parallelism,
+//! such isomorphic steps are a *pack*.
 
 use super::program::{Chunk, Expression, Piece, TileInput, Value, ValueStep, pieces_of};
 use crate::pointwise::{TileOp, TileStep, TileVal};
@@ -30,19 +31,19 @@ impl Widened {
     }
 }
 
-/// An operand of the steps of a [`Family`].
+/// An operand of the steps of a [`Pack`].
 #[derive(Clone, Copy, PartialEq)]
 enum Operand {
     /// The same number for all pieces.
     Same(TileVal),
     /// The pieces of an argument, of which this is the first one.
     Whole(u32),
-    /// The results of another family.
-    Family(usize),
+    /// The results of another pack.
+    Pack(usize),
 }
 
-/// Steps that apply one operation to the pieces of the same operands.
-struct Family {
+/// Isomorphic steps: they apply one operation to the pieces of the same operands.
+struct Pack {
     op: TileOp,
     operands: [Operand; 3],
     /// The step for each piece.
@@ -50,34 +51,30 @@ struct Family {
     is_complete: bool,
 }
 
-/// Returns the expression with one step for each family of steps; `None` if there is no family.
+/// Returns the expression with one step for each pack of steps; `None` if there is no pack.
 pub(super) fn widened(narrow: &Narrow<'_>) -> Option<Widened> {
     if narrow.chunks.is_empty() {
         return None;
     }
     let pieces = pieces_of(narrow.chunks);
-    let (mut families, member_of) = families(narrow, &pieces);
-    for i in 0..families.len() {
+    let (mut packs, member_of) = packs(narrow, &pieces);
+    for i in 0..packs.len() {
         let of_complete = |operand: &Operand| match operand {
-            Operand::Family(of) => families[*of].is_complete,
+            Operand::Pack(of) => packs[*of].is_complete,
             Operand::Same(_) | Operand::Whole(_) => true,
         };
         // Outputs are rows of their own.
         let is_inner =
             |step: &Option<usize>| step.is_some_and(|s| !narrow.outputs.contains(&TileVal::Step(s as u32)));
-        let family = &families[i];
-        families[i].is_complete =
-            family.members.iter().all(is_inner) && family.operands.iter().all(of_complete);
+        let pack = &packs[i];
+        packs[i].is_complete = pack.members.iter().all(is_inner) && pack.operands.iter().all(of_complete);
     }
-    families
-        .iter()
-        .any(|family| family.is_complete)
-        .then(|| rewritten(narrow, &pieces, &families, &member_of))
+    packs.iter().any(|pack| pack.is_complete).then(|| rewritten(narrow, &pieces, &packs, &member_of))
 }
 
-/// Finds the families, and for each step its family and the number of its piece.
-fn families(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Family>, Vec<Option<(usize, u32)>>) {
-    let mut families: Vec<Family> = Vec::new();
+/// Finds the packs, and for each step its pack and the number of its piece.
+fn packs(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Pack>, Vec<Option<(usize, u32)>>) {
+    let mut packs: Vec<Pack> = Vec::new();
     let mut member_of: Vec<Option<(usize, u32)>> = Vec::with_capacity(narrow.steps.len());
     for (i, step) in narrow.steps.iter().enumerate() {
         // The number of the piece that the step computes, and of how many.
@@ -95,8 +92,8 @@ fn families(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Family>, Vec<Option<(
                     TileInput::Arg(_) | TileInput::Whole(_) => return None,
                 },
                 TileVal::Step(step) => {
-                    let (family, number) = member_of[step as usize]?;
-                    (Operand::Family(family), (number, families[family].members.len()))
+                    let (pack, number) = member_of[step as usize]?;
+                    (Operand::Pack(pack), (number, packs[pack].members.len()))
                 }
             };
             (*lane.get_or_insert(found) == found).then_some(operand)
@@ -106,13 +103,13 @@ fn families(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Family>, Vec<Option<(
             (Some(a), Some(b), Some(c), Some((number, count))) => {
                 let operands = [a, b, c];
                 let is_same =
-                    |f: &Family| f.op == step.op && f.operands == operands && f.members.len() == count;
-                let at = families.iter().position(is_same).unwrap_or_else(|| {
+                    |f: &Pack| f.op == step.op && f.operands == operands && f.members.len() == count;
+                let at = packs.iter().position(is_same).unwrap_or_else(|| {
                     let members = vec![None; count];
-                    families.push(Family { op: step.op, operands, members, is_complete: false });
-                    families.len() - 1
+                    packs.push(Pack { op: step.op, operands, members, is_complete: false });
+                    packs.len() - 1
                 });
-                let slot = &mut families[at].members[number as usize];
+                let slot = &mut packs[at].members[number as usize];
                 slot.is_none().then(|| {
                     *slot = Some(i);
                     (at, number)
@@ -122,30 +119,30 @@ fn families(narrow: &Narrow<'_>, pieces: &[Piece]) -> (Vec<Family>, Vec<Option<(
         };
         member_of.push(member);
     }
-    (families, member_of)
+    (packs, member_of)
 }
 
-/// Replaces the complete families by steps on whole rows, which come first: they depend on nothing else.
+/// Replaces the complete packs by steps on whole rows, which come first: they depend on nothing else.
 fn rewritten(
     narrow: &Narrow<'_>,
     pieces: &[Piece],
-    families: &[Family],
+    packs: &[Pack],
     member_of: &[Option<(usize, u32)>],
 ) -> Widened {
     let mut inputs: Vec<TileInput> = Vec::new();
-    let whole: Vec<u32> = families
+    let whole: Vec<u32> = packs
         .iter()
-        .filter(|family| family.is_complete)
-        .flat_map(|family| family.operands)
+        .filter(|pack| pack.is_complete)
+        .flat_map(|pack| pack.operands)
         .filter_map(|operand| match operand {
             Operand::Whole(first) => Some(first),
-            Operand::Same(_) | Operand::Family(_) => None,
+            Operand::Same(_) | Operand::Pack(_) => None,
         })
         .collect();
-    // Pieces that only families read are no longer inputs.
+    // Pieces that only packs read are no longer inputs.
     let is_read = |input: u32| {
         let reads = |(step, member): (&TileStep, &Option<(usize, u32)>)| {
-            !member.is_some_and(|(family, _)| families[family].is_complete)
+            !member.is_some_and(|(pack, _)| packs[pack].is_complete)
                 && step.args.contains(&TileVal::Input(input))
         };
         narrow.steps.iter().zip(member_of).any(reads)
@@ -162,9 +159,9 @@ fn rewritten(
         }
     }
     let mut steps: Vec<ValueStep> = Vec::new();
-    let mut step_of: Vec<u32> = vec![0; families.len()];
-    for (i, family) in families.iter().enumerate().filter(|(_, family)| family.is_complete) {
-        let args = family.operands.map(|operand| match operand {
+    let mut step_of: Vec<u32> = vec![0; packs.len()];
+    for (i, pack) in packs.iter().enumerate().filter(|(_, pack)| pack.is_complete) {
+        let args = pack.operands.map(|operand| match operand {
             Operand::Same(TileVal::Input(input)) => Value::Input(input_at[input as usize]),
             Operand::Same(value) => Value::from(value),
             Operand::Whole(first) => {
@@ -174,17 +171,17 @@ fn rewritten(
                     inputs.len() - 1
                 }) as u32)
             }
-            Operand::Family(of) => Value::Step(step_of[of]),
+            Operand::Pack(of) => Value::Step(step_of[of]),
         });
         step_of[i] = steps.len() as u32;
-        steps.push(ValueStep { op: family.op, args, pieces: family.members.len() as u32 });
+        steps.push(ValueStep { op: pack.op, args, pieces: pack.members.len() as u32 });
     }
     let mut values: Vec<Value> = Vec::with_capacity(narrow.steps.len());
     for (step, member) in narrow.steps.iter().zip(member_of) {
-        if let Some((family, number)) = *member
-            && families[family].is_complete
+        if let Some((pack, number)) = *member
+            && packs[pack].is_complete
         {
-            values.push(Value::Piece { step: step_of[family], number });
+            values.push(Value::Piece { step: step_of[pack], number });
             continue;
         }
         let args = step.args.map(|arg| match arg {
