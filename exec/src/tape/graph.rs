@@ -156,8 +156,11 @@ impl GraphCall {
         let captures = {
             let mut saved = self.saved.lock();
             let found = checked(&saved, false)?;
-            let captures = if retain { Some(found.captures.clone()) } else { None };
-            captures.or_else(|| saved.take().map(|released| released.captures)).unwrap_or_default()
+            if retain {
+                found.captures.clone()
+            } else {
+                saved.take().map_or_else(Vec::new, |released| released.captures)
+            }
         };
         let missing =
             || ExecError::of(&KernelError::internal("an output of a differentiated graph has no gradient"));

@@ -345,7 +345,7 @@ fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
 
 /// Returns the gradient edge of a tensor that requires a gradient. The edge of a view is recomputed if its base was written.
 pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
-    let of_base = |meta: &AutogradMeta| meta.gradient_edge.clone().filter(|_| meta.view.is_none());
+    let of_base = |meta: &AutogradMeta| meta.gradient_edge.as_ref().filter(|_| meta.view.is_none()).cloned();
     if let Some(edge) = part(tensor, of_base) {
         return Some(edge);
     }
