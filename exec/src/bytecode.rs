@@ -11,7 +11,7 @@
 
 use crate::bailout::{Bailout, BailoutFailures};
 use crate::counter::NodeCounter;
-use crate::intrinsic::{ScalarKind, ScalarOp, for_each_operation};
+use crate::intrinsic::{ScalarKind, ScalarOp, TransposedProduct, for_each_operation};
 use crate::kernel::Kernel;
 use flambeau_ir::value::{IValue, ListItems};
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
@@ -205,6 +205,9 @@ for_each_operation! {
     /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
     /// one-element tensor). On success, skips the next two instructions, which perform these sites separately.
     Read,
+    /// Computes the product of site `a` with its second operand transposed, without a view. On success, skips the next two
+    /// instructions, which make the view and multiply.
+    Transposed,
     /// Runs the fusion group of site `a`.
     Fused,
     /// `s[a]` = whether any operand of site `b` is a defined gradient.
@@ -365,6 +368,8 @@ pub(crate) enum SiteOp {
     BailOut(Box<Bailout>),
     /// A fused pointwise subgraph.
     Fused(Box<crate::fused::FusedGroup>),
+    /// A product with the second operand transposed.
+    Transposed(TransposedProduct),
     /// No operation: the site only holds operands.
     Nothing,
 }

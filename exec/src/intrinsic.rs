@@ -8,7 +8,7 @@ use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
 use flambeau_ir::Facet;
 use flambeau_ir::value::{IValue, List, ListItems};
-use flambeau_tensor::{Scalar, check_budget};
+use flambeau_tensor::{Scalar, Tensor, check_budget};
 
 /// Type of a 64-bit word of the scalar bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -399,6 +399,23 @@ pub struct OfElement {
 
 impl Facet for OfElement {
     const NAME: &'static str = "of_element";
+}
+
+/// Computes a product of two tensors, the second one transposed: the same elements as with a view. Returns `None` if it
+/// supports the operands only with a view, and for errors.
+pub type TransposedProduct = fn(&Tensor, &Tensor) -> Option<Tensor>;
+
+/// Facet of a product of two tensors, `(a, b)`, for which the machine makes no view of a transposed second operand.
+#[derive(Clone, Copy, Debug)]
+pub struct OfTransposed {
+    /// Name of the operator that transposes, without its overload; its only operand is the tensor.
+    pub transposed_by: &'static str,
+    /// The product with the operand before it is transposed.
+    pub product: TransposedProduct,
+}
+
+impl Facet for OfTransposed {
+    const NAME: &'static str = "of_transposed";
 }
 
 impl From<ScalarOp> for Intrinsic {

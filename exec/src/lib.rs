@@ -40,7 +40,7 @@ pub use eval::{EvalLimits, eval_node, run_node};
 pub use fast_path::FastPath;
 pub use host::{CancelToken, Host, HostCalls, Warning};
 pub use instruction_counts::{CodeCounts, InstructionCounts};
-pub use intrinsic::{Intrinsic, OfElement, ScalarKind, ScalarOp};
+pub use intrinsic::{Intrinsic, OfElement, OfTransposed, ScalarKind, ScalarOp};
 pub use isolation::Isolation;
 pub use kernel::{CallOrigin, Kernel, KernelCx, KernelResult, OpDefExt, Rets, panic_message};
 pub use pointwise::{Pointwise, TileArg, TileBuilder, TileOp, TileStep, TileVal};

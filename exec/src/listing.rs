@@ -144,6 +144,7 @@ impl Code {
                 _ => format!("Call {}", self.site(i.a)),
             },
             Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
+            Transposed => format!("{name} {}, else", self.site(i.a)),
             Fused | BailOut | Ret => format!("{name} {}", self.site(i.a)),
         }
     }

@@ -535,10 +535,7 @@ fn bind_plain(params: &[Argument], args: &[IValue], bound: &mut Arguments<'_>) -
         if !value.fits(param.ty) {
             return Err(type_mismatch(param, value));
         }
-        match value {
-            IValue::Tensor(t) => bound.push(IValue::Tensor(t.clone())),
-            other => bound.push(other.clone()),
-        }
+        bound.push_copy(value);
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::layout::Dims;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
 use crate::thresholds::Threshold::{self, Length, Product};
-use batched::{batched, tiny};
+use batched::{TinyOperand, batched, tiny};
 pub(crate) use matrix::{Matrix, MatrixMut};
 pub(crate) use packed::{PackedPanels, StripSource};
 pub(crate) use product::{Multiply, tiling};
@@ -76,13 +76,37 @@ fn convert_empty_operands(a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((a.to_dtype(dtype)?, b.to_dtype(dtype)?))
 }
 
+/// Returns the product of two matrices with few multiplications, as [`tiny`].
+#[inline]
+fn small_product(
+    a: &Tensor,
+    b: &Tensor,
+    start: Option<(&Tensor, Scalar)>,
+    factor: Scalar,
+) -> Option<Result<Tensor>> {
+    tiny(TinyOperand::of(a)?, TinyOperand::of(b)?, start, factor)
+}
+
+/// Returns the product of matrices `a` and transposed `b`, plus the bias if given, if it has few multiplications: the
+/// same elements as of [`mm`] or [`addmm`] with a view of `b`, without the time for that view.
+///
+/// Returns `None` for other products, and for operands that [`addmm`] converts or refuses.
+#[inline]
+pub fn small_transposed_product(a: &Tensor, b: &Tensor, bias: Option<&Tensor>) -> Option<Result<Tensor>> {
+    let one = Scalar::Int(1);
+    if bias.is_some_and(|bias| bias.dtype() != a.dtype()) {
+        return None;
+    }
+    tiny(TinyOperand::of(a)?, TinyOperand::of(b)?.transposed(), bias.map(|bias| (bias, one)), one)
+}
+
 /// Returns the product of two matrices.
 ///
 /// # Errors
 /// Returns an error if dtypes differ or are not supported, shapes do not match, or memory is exhausted.
 pub fn mm(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     check_dtypes(a, b)?;
-    if let Some(product) = tiny(a, b, None, Scalar::Int(1)) {
+    if let Some(product) = small_product(a, b, None, Scalar::Int(1)) {
         return product;
     }
     for (name, t) in [("self", a), ("mat2", b)] {
@@ -209,7 +233,7 @@ fn add_batched(bias: &Tensor, a: &Tensor, b: &Tensor, beta: Scalar, alpha: Scala
             a.dtype().ir_name()
         )));
     }
-    if let Some(product) = tiny(a, b, Some((bias, beta)), alpha) {
+    if let Some(product) = small_product(a, b, Some((bias, beta)), alpha) {
         return product;
     }
     let (ra, rb) = (a.rank(), b.rank());
@@ -244,7 +268,7 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         ))),
         (1, 1) => dot(a, b),
         (2, 1) => mv(a, b),
-        (2, 2) => match tiny(a, b, None, Scalar::Int(1)) {
+        (2, 2) => match small_product(a, b, None, Scalar::Int(1)) {
             Some(product) => product,
             None => batched(a, b, None, Scalar::Int(1)),
         },

@@ -11,7 +11,7 @@ use crate::setup::Setup;
 use anyhow::Result;
 use flambeau::exec::Host;
 use flambeau::exec::tape::{self, BackwardOptions};
-use flambeau::{IValue, Session, Tensor};
+use flambeau::{Compilation, Execution, IValue, Session, Tensor};
 use std::time::{Duration, Instant};
 
 /// Arguments of `bench`.
@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// Measure for at least this many seconds.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = seconds)]
     min_time: f64,
+    /// Specialize the program to the types, sizes and branches of the first calls, which are not measured.
+    #[arg(long, conflicts_with = "grad")]
+    specialize: bool,
     /// Write JSON.
     #[arg(long)]
     json: bool,
@@ -87,7 +90,10 @@ const MAX_SECONDS: f64 = 86_400.0;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, setup: Setup) -> Result<()> {
-    let session = args.threads.of(&setup.session()?);
+    let mut session = args.threads.of(&setup.session()?);
+    if args.specialize {
+        session = session.with_execution(Execution::Profiling).with_compilation(Compilation::Synchronous);
+    }
     let program = args.program.load(&session)?;
     let entry = args.program.pick(&program)?;
     let inputs = args.inputs.read(&entry)?;

@@ -60,6 +60,7 @@ impl Emit<'_> {
             found.unwrap_or_else(|error| (Kernel::new(move |_| Err(error.clone())), Vec::new()));
         self.call_site(node, Opcode::Op, SiteOp::Kernel(kernel), 0, defaults);
         self.read(node);
+        self.transposed(node);
         self.fast(node);
     }
 

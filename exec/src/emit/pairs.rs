@@ -5,8 +5,8 @@
 //! other use.
 
 use super::{Emit, Loc};
-use crate::bytecode::{Instr, Opcode};
-use crate::intrinsic::{OfElement, ScalarOp};
+use crate::bytecode::{CallSite, Instr, Opcode, SiteOp};
+use crate::intrinsic::{OfElement, OfTransposed, ScalarOp};
 use flambeau_ir::{NodeId, ValueId};
 
 impl Emit<'_> {
@@ -56,27 +56,64 @@ impl Emit<'_> {
         else {
             return;
         };
-        let (part, [.., before, this]) = (graph.operand(node, 0), &self.instrs[..]) else { return };
-        let (before, this) = (*before, *this);
-        let follows = self.label < self.here() - 1
-            && before.op == Opcode::Op
-            && self.nodes[self.nodes.len() - 2] == graph.def(part)
-            && graph.use_count(part) == 1;
-        if !follows || graph.op_name(graph.def(part)).as_str() != *selected_by {
-            return;
-        }
+        let part = graph.operand(node, 0);
+        let Some([before, this]) = self.operand_before(part, selected_by) else { return };
         // A 1-d tensor has only dimension 0 or -1, which must be constant.
         let number = match self.loc[graph.operand(graph.def(part), 1)] {
             Loc::Word(r) => self.scalars.get(r as usize).map(|word| *word as i64),
             _ => None,
         };
         if matches!(number, Some(0 | -1)) {
-            let first = self.nodes[self.nodes.len() - 2];
-            self.instrs.truncate(self.instrs.len() - 2);
-            self.nodes.truncate(self.nodes.len() - 2);
-            self.push(node, Opcode::Read, before.a, this.a, 0);
-            self.push(first, Opcode::Op, before.a, 0, 0);
-            self.push(node, Opcode::Op, this.a, 0, 0);
+            self.precede([before, this], Opcode::Read, before.a, this.a);
+        }
+    }
+
+    /// Combines a product with the transposition of its second operand before it: prepends an instruction that makes no
+    /// view. The separate instructions follow as the fallback.
+    pub(super) fn transposed(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let Some(OfTransposed { transposed_by, product }) =
+            graph.op(node).row().and_then(|row| graph.registry().facet(row))
+        else {
+            return;
+        };
+        if (graph.operand_count(node), graph.result_count(node)) != (2, 1) {
+            return;
+        }
+        let view = graph.operand(node, 1);
+        let Some([before, this]) = self.operand_before(view, transposed_by) else { return };
+        if graph.operand(node, 0) == view || graph.operand_count(graph.def(view)) != 1 {
+            return;
+        }
+        let of = |site: u32| self.sites[site as usize].operands.start as usize;
+        let operands = [self.operands[of(this.a)], self.operands[of(before.a)]];
+        let dests = self.sites[this.a as usize].dests.clone();
+        let start = self.operands.len() as u32;
+        self.operands.extend(operands);
+        let work = SiteOp::Transposed(*product);
+        let site = self.add_site(CallSite { work, node, operands: start..start + 2, dests });
+        self.precede([before, this], Opcode::Transposed, site, 0);
+    }
+
+    /// Returns the last two instructions, if the first one calls an operator of this name, whose result only the node of
+    /// the second one uses.
+    fn operand_before(&self, operand: ValueId, name: &str) -> Option<[Instr; 2]> {
+        let (graph, [.., before, this]) = (self.graph, &self.instrs[..]) else { return None };
+        let follows = self.label < self.here() - 1
+            && before.op == Opcode::Op
+            && self.nodes[self.nodes.len() - 2] == graph.def(operand)
+            && graph.use_count(operand) == 1;
+        (follows && graph.op_name(graph.def(operand)).as_str() == name).then_some([*before, *this])
+    }
+
+    /// Puts an instruction for the last node before the last two instructions, `both`, which follow as its fallback.
+    fn precede(&mut self, both: [Instr; 2], op: Opcode, a: u32, b: u32) {
+        let [.., first, node] = self.nodes[..] else { return };
+        self.instrs.truncate(self.instrs.len() - 2);
+        self.nodes.truncate(self.nodes.len() - 2);
+        self.push(node, op, a, b, 0);
+        for (node, instr) in [first, node].into_iter().zip(both) {
+            self.push(node, instr.op, instr.a, instr.b, instr.c);
         }
     }
 

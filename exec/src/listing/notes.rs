@@ -81,7 +81,7 @@ impl<'c> Notes<'c> {
             }
             Op | Fused | BailOut | Call | Ret => self.of_site(op, i, node, &mut notes),
             // The sites of these follow, and the others neither store values nor access containers.
-            Read | ByteIs | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
+            Read | Transposed | ByteIs | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
             UnboxI | UnboxF | UnboxB | Jmp | JTrue | JFalse => {}
             JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {}
             Next | IAddNext | FAddNext => {}

@@ -66,6 +66,16 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Adds a copy of the next argument, which is constructed in its register.
+    #[inline(always)]
+    pub fn push_copy(&mut self, value: &IValue) {
+        match &mut self.0 {
+            Destination::Frame(registers) => registers.push_copy(value),
+            Destination::List(list) => list.push(value.clone()),
+            Destination::Sink(sink) => sink.push(value.clone()),
+        }
+    }
+
     /// Checks the number of arguments and returns the first error.
     #[inline(always)]
     pub(super) fn complete(self) -> Result<(), KernelError> {
@@ -89,6 +99,17 @@ impl Registers<'_> {
             self.refuse(&error);
         }
         self.bound += 1;
+    }
+
+    #[inline(always)]
+    fn push_copy(&mut self, value: &IValue) {
+        match self.code.params.get(self.bound).and_then(|param| param.register()) {
+            Some(register) if self.code.declared.is_empty() => {
+                steps::put_copy(value, &mut self.v[register as usize]);
+                self.bound += 1;
+            }
+            _ => self.push(value.clone()),
+        }
     }
 
     #[cold]

@@ -222,6 +222,7 @@ macro_rules! dispatch {
             | Opcode::SetSlot
             | Opcode::Op
             | Opcode::Read
+            | Opcode::Transposed
             | Opcode::Fused
             | Opcode::AnyDefined
             | Opcode::BailOut
@@ -253,6 +254,9 @@ pub(super) fn execute(
                 Ok(()) => *at += 1,
                 Err(error) => return Exit::Fail(error),
             },
+            Opcode::Transposed => {
+                *at += if steps::transposed(code, i.a, v, env) { 3 } else { 1 };
+            }
             Opcode::Ret => return Exit::Return(i.a),
             _ => {
                 let values = &mut ValueBank { code, v, env };
@@ -461,7 +465,8 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
         Opcode::Op => steps::op(code, i.a, s, v, env)?,
         Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
         Opcode::Read if steps::read(code, [i.a, i.b], s, v) => return Ok(Outcome::Skip(2)),
-        Opcode::Read => {}
+        Opcode::Transposed if steps::transposed(code, i.a, v, env) => return Ok(Outcome::Skip(2)),
+        Opcode::Read | Opcode::Transposed => {}
         Opcode::Fused if steps::fused(code, i.a, s, v, env)? => {}
         Opcode::AnyDefined => {
             let site = &code.sites[i.b as usize];

@@ -8,6 +8,7 @@ use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use crate::tape;
 use flambeau_ir::value::{Future, IValue, List, ListItems};
+use flambeau_tensor::Tensor;
 
 /// Returns the value of an operand.
 #[inline(always)]
@@ -254,7 +255,7 @@ pub(super) fn op(
 }
 
 #[inline(always)]
-fn put_copy(value: &IValue, slot: &mut IValue) {
+pub(super) fn put_copy(value: &IValue, slot: &mut IValue) {
     match value {
         IValue::Tensor(t) => put(slot, IValue::Tensor(t.clone())),
         IValue::Int(i) => put(slot, IValue::Int(*i)),
@@ -286,6 +287,41 @@ pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &
         discard(&mut v[from as usize]);
     }
     true
+}
+
+/// Computes a product with a transposed operand ([`crate::bytecode::Opcode::Transposed`]); returns whether that was
+/// possible. It reports no errors: the separate sites do, which also run if operators are recorded or timed.
+#[inline]
+pub(super) fn transposed(code: &Code, at: u32, v: &mut [IValue], env: &mut StepBuffers<'_>) -> bool {
+    let host = &mut *env.host;
+    if host.tape().is_some() || host.start_timing().is_some() || host.poll().is_err() {
+        return false;
+    }
+    let site = &code.sites[at as usize];
+    let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+    let (&[left, right], SiteOp::Transposed(product)) = (operands, &site.work) else { return false };
+    let (Some(a), Some(b)) = (tensor(left, code, v), tensor(right, code, v)) else { return false };
+    let (Some(product), Some(to)) = (product(a, b), code.operands[site.dests.start as usize].register())
+    else {
+        return false;
+    };
+    for operand in [left, right] {
+        if let OperandSource::Move(r) = operand.place() {
+            discard(&mut v[r as usize]);
+        }
+    }
+    put(&mut v[to as usize], IValue::Tensor(product));
+    true
+}
+
+/// Returns the tensor that an operand denotes.
+#[inline(always)]
+fn tensor<'a>(operand: Operand, code: &'a Code, v: &'a [IValue]) -> Option<&'a Tensor> {
+    match operand.place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => v[r as usize].as_tensor(),
+        OperandSource::Const(c) => code.constants[c as usize].as_tensor(),
+        OperandSource::Scalar(..) | OperandSource::Nowhere => None,
+    }
 }
 
 /// Runs a fused group with its tile program; returns whether that supports the arguments. If not, they are in the

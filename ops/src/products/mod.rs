@@ -7,7 +7,7 @@ use crate::compute::computing;
 use crate::pointwise::product_of;
 use crate::support::{Computed, fitting, op};
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_exec::{Gen, KernelCx, KernelError, Sample};
+use flambeau_exec::{Gen, KernelCx, KernelError, OfTransposed, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, matmul};
@@ -112,6 +112,9 @@ fn linear(cx: &KernelCx<'_>) -> Computed {
             weight.rank()
         )));
     }
+    if let Some(product) = matmul::small_transposed_product(x, weight, bias) {
+        return Ok(product?);
+    }
     let transposed = weight.t()?;
     let Some(bias) = bias else { return Ok(matmul::matmul(x, &transposed)?) };
     let one = Scalar::Int(1);
@@ -153,6 +156,8 @@ struct ProductRow {
     shape: fn() -> ResultShapes,
     dtype: fn() -> Dtype,
     sizes: &'static [&'static [i64]],
+    /// Whether two matrices give their product.
+    multiplies_matrices: bool,
 }
 
 const ROWS: &[ProductRow] = &[
@@ -163,6 +168,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3, 4]],
+        multiplies_matrices: true,
     },
     ProductRow {
         name: "aten::bmm",
@@ -171,6 +177,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[2, 3, 4]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::mv",
@@ -179,6 +186,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[3]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::dot",
@@ -187,6 +195,7 @@ const ROWS: &[ProductRow] = &[
         shape: ResultShapes::scalar,
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[3], &[3]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::matmul aten::linalg_matmul",
@@ -195,6 +204,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 2, 3], &[3, 4]],
+        multiplies_matrices: true,
     },
     ProductRow {
         name: "aten::addmm",
@@ -203,6 +213,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[4], &[2, 3], &[3, 4]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::baddbmm",
@@ -211,6 +222,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2, 2, 4], &[2, 2, 3], &[2, 3, 4]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::addmv",
@@ -219,6 +231,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::matmul(1, 2),
         dtype: || Dtype::of_product(1, 2),
         sizes: &[&[2], &[2, 3], &[3]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::outer",
@@ -227,6 +240,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::ger",
@@ -235,6 +249,7 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::from(|_| None::<flambeau_analysis::shape::Fact>),
         dtype: || Dtype::promote([0, 1]),
         sizes: &[&[2], &[3]],
+        multiplies_matrices: false,
     },
     ProductRow {
         name: "aten::linear",
@@ -243,15 +258,24 @@ const ROWS: &[ProductRow] = &[
         shape: || ResultShapes::linear(0, 1),
         dtype: || Dtype::of_product(0, 1),
         sizes: &[&[2, 3], &[4, 3], &[4]],
+        multiplies_matrices: false,
     },
 ];
+
+/// The product of a matrix and the transposed second one, without a view.
+const OF_TRANSPOSED: OfTransposed = OfTransposed {
+    transposed_by: "aten::t",
+    product: |a, b| matmul::small_transposed_product(a, b, None)?.ok(),
+};
 
 pub(crate) fn family() -> Vec<OpDef> {
     let mut defs: Vec<OpDef> = computing!(ROWS.run)
         .iter()
         .flat_map(|r| {
-            let facts =
-                |d: OpDef| d.with((r.shape)()).with((r.dtype)()).with(sized(r.sizes).tolerance(1e-4, 1e-5));
+            let facts = |d: OpDef| {
+                let d = d.with((r.shape)()).with((r.dtype)()).with(sized(r.sizes).tolerance(1e-4, 1e-5));
+                if r.multiplies_matrices { d.with(OF_TRANSPOSED) } else { d }
+            };
             op(r.name, "", r.doc).facts(facts).one(r.run)
         })
         .collect();

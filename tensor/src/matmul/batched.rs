@@ -64,24 +64,55 @@ pub(super) fn batched(
     multiply(Batch { a: am, b: bm, start, keep, factor, sizes: [m, k, n].map(|n| n as usize), batch, layout })
 }
 
+/// An operand of [`tiny`]: a tensor of two dimensions, with its sizes and steps, possibly exchanged.
+pub(super) struct TinyOperand<'a> {
+    meta: &'a Meta,
+    dtype: DType,
+    sizes: [i64; 2],
+    steps: [i64; 2],
+}
+
+impl<'a> TinyOperand<'a> {
+    /// Returns the operand of a tensor; `None` if it is no matrix.
+    #[inline(always)]
+    pub(super) fn of(tensor: &'a Tensor) -> Option<Self> {
+        let meta = tensor.meta();
+        let (&[rows, columns], &[down, right]) = (meta.layout.sizes(), meta.layout.strides()) else {
+            return None;
+        };
+        Some(TinyOperand { meta, dtype: tensor.dtype(), sizes: [rows, columns], steps: [down, right] })
+    }
+
+    /// Returns the transposed matrix, for which no tensor is made.
+    #[inline(always)]
+    pub(super) fn transposed(mut self) -> Self {
+        self.sizes.reverse();
+        self.steps.reverse();
+        self
+    }
+
+    #[inline(always)]
+    fn matrix<T: Multiply>(&self, elements: &'a [T]) -> Matrix<'a, T> {
+        Matrix::new(elements, self.sizes.map(|size| size as usize), self.steps.map(|step| step as usize))
+    }
+}
+
 /// Returns the product of two matrices, as [`batched`], if it has few multiplications; `start` need only broadcast to
 /// the result. Such a product takes less time than the preparations for batches, threads and packing.
 ///
 /// Returns `None` for other products, and for operands that [`batched`] converts or refuses.
 #[inline]
 pub(super) fn tiny(
-    a: &Tensor,
-    b: &Tensor,
+    a: TinyOperand<'_>,
+    b: TinyOperand<'_>,
     start: Option<(&Tensor, Scalar)>,
     factor: Scalar,
 ) -> Option<Result<Tensor>> {
-    let (am, bm) = (a.meta(), b.meta());
-    let (&[m, k], &[rows, n]) = (am.layout.sizes(), bm.layout.sizes()) else { return None };
+    let ([m, k], [rows, n]) = (a.sizes, b.sizes);
     let few = |size: i64| (1..=TINY as i64).contains(&size);
-    if rows != k || !(few(m) && few(k) && few(n)) || m * k * n > TINY as i64 {
+    if rows != k || !(few(m) && few(k) && few(n)) || m * k * n > TINY as i64 || a.dtype != b.dtype {
         return None;
     }
-    let sizes = [m, k, n].map(|size| size as usize);
     let start = match start {
         None => None,
         Some((tensor, keep)) => {
@@ -89,9 +120,9 @@ pub(super) fn tiny(
             Some((meta, steps_of_broadcast(&meta.layout, [m, n])?, keep))
         }
     };
-    match a.dtype() {
-        DType::F32 => Some(multiply_tiny::<f32>([am, bm], start, factor, sizes)),
-        DType::F64 => Some(multiply_tiny::<f64>([am, bm], start, factor, sizes)),
+    match a.dtype {
+        DType::F32 => Some(multiply_tiny::<f32>([a, b], start, factor)),
+        DType::F64 => Some(multiply_tiny::<f64>([a, b], start, factor)),
         _ => None,
     }
 }
@@ -113,14 +144,15 @@ fn steps_of_broadcast(layout: &Layout, to: [i64; 2]) -> Option<[usize; 2]> {
 
 /// Computes [`tiny`] for a dtype.
 fn multiply_tiny<T: Multiply>(
-    [a, b]: [&Meta; 2],
+    [a, b]: [TinyOperand<'_>; 2],
     start: Option<(&Meta, [usize; 2], Scalar)>,
     factor: Scalar,
-    [m, k, n]: [usize; 3],
 ) -> Result<Tensor> {
-    let guards = ReadThree::new([&a.storage, &b.storage, &start.map_or(a, |start| start.0).storage]);
-    let left = matrix_at(guards.elements::<T>(a), &a.layout, 0, [m, k]);
-    let right = matrix_at(guards.elements::<T>(b), &b.layout, 0, [k, n]);
+    let guards =
+        ReadThree::new([&a.meta.storage, &b.meta.storage, &start.map_or(a.meta, |start| start.0).storage]);
+    let left = a.matrix(guards.elements::<T>(a.meta));
+    let right = b.matrix(guards.elements::<T>(b.meta));
+    let (m, n) = (left.rows(), right.columns());
     let fill = |out: &mut [MaybeUninit<T>]| {
         let c = MatrixMut::of(out, n);
         let to = match start {

@@ -406,6 +406,11 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
                     *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
                 }
             }
+            if let Ok(all) = <&[T; MERGED_ROWS]>::try_from(&*sums) {
+                // SAFETY: row `i` and the `MERGED_ROWS` columns from `first` on belong to the result.
+                unsafe { to.put(i, first, all) };
+                continue;
+            }
             let (fours, rest) = sums.as_chunks::<4>();
             for (d, four) in fours.iter().enumerate() {
                 // SAFETY: row `i` and the `count` columns from `first` on belong to the result.
@@ -420,16 +425,25 @@ fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, 
 
 /// Lanes of dot products that are too short for [`TAIL_LANES`].
 const FEW_LANES: usize = TAIL_LANES / 2;
+/// Dot products in [`FEW_LANES`] that are computed at a time: as many as additions can be in flight.
+const SHORT_ROWS: usize = 8;
 
 /// Computes dot products of fewer than [`FEW_LANES_FROM`] elements, except for those elements that fill no lanes.
 #[inline(always)]
 fn short_dots<T: Multiply>(a: &[T], b: Matrix<'_, T>, first: usize, sums: &mut [T]) {
     let add = |a: T, b: T| a.add_product(b, T::ONE);
-    let mut buffer = [[T::ZERO; FEW_LANES]; MERGED_ROWS];
-    let buffer = &mut buffer[..sums.len()];
-    several(a, b, first, buffer, |few, lanes| *few = lanes);
-    for (sum, [x, y, z, w]) in sums.iter_mut().zip(buffer) {
-        *sum = add(add(*x, *z), add(*y, *w));
+    let (groups, rest) = sums.as_chunks_mut::<SHORT_ROWS>();
+    for (g, sums) in groups.iter_mut().enumerate() {
+        let lanes = lane_sums::<T, FEW_LANES, SHORT_ROWS>(a, b, first + SHORT_ROWS * g);
+        for n in 0..SHORT_ROWS {
+            let [x, y, z, w] = lanes[n];
+            sums[n] = add(add(x, z), add(y, w));
+        }
+    }
+    let done = first + SHORT_ROWS * groups.len();
+    for (c, sum) in rest.iter_mut().enumerate() {
+        let [[x, y, z, w]] = lane_sums::<T, FEW_LANES, 1>(a, b, done + c);
+        *sum = add(add(x, z), add(y, w));
     }
 }
 

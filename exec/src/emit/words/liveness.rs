@@ -35,7 +35,7 @@ impl Instr {
             Opcode::DictGetI | Opcode::DictGetS | Opcode::DictHasI | Opcode::DictHasS => 1,
             Opcode::DictSetI | Opcode::DictSetS => 1,
             Opcode::ByteIs => 4,
-            Opcode::Read => 2,
+            Opcode::Read | Opcode::Transposed => 2,
             Opcode::ListGetNested => usize::from(self.e >> 2),
             _ => 0,
         }
@@ -159,7 +159,8 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             list(&emit.sites[i.b as usize].operands).for_each(|r| f(Read(r)));
             f(Write(i.a));
         }
-        Jmp | MovV | Drop | Count | GetSlot | Sync => {}
+        // Operands and results are tensors.
+        Transposed | Jmp | MovV | Drop | Count | GetSlot | Sync => {}
         Join => word(Operand(i.a)).into_iter().for_each(|r| f(Read(r))),
     }
 }
