@@ -290,11 +290,10 @@ pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &
 }
 
 /// Computes a product with a transposed operand ([`crate::bytecode::Opcode::Transposed`]); returns whether that was
-/// possible. It reports no errors: the separate sites do, which also run if operators are recorded or timed.
+/// possible. It reports no errors: the separate sites do, which also run if something observes the operators.
 #[inline]
 pub(super) fn transposed(code: &Code, at: u32, v: &mut [IValue], env: &mut StepBuffers<'_>) -> bool {
-    let host = &mut *env.host;
-    if host.tape().is_some() || host.start_timing().is_some() || host.poll().is_err() {
+    if !env.host.is_unobserved() || env.host.poll().is_err() {
         return false;
     }
     let site = &code.sites[at as usize];
