@@ -185,14 +185,11 @@ impl Recorder {
     /// # Errors
     /// `X0002` for an unknown operator, `X0003` for operands that the schema does not have.
     pub fn call(&mut self, operator: &str, operands: &[TraceOperand]) -> Result<Vec<ValueId>, Error> {
-        let unknown = || {
-            Error::new(Fault::Unsupported, "X0002", format!("the operator `{operator}` cannot be recorded"))
-        };
         let (name, overload) = operator.split_once('.').unwrap_or((operator, ""));
         // As PyTorch, traces name operators that have synonyms by one of them.
         let name = self.registry.canonical(Symbol::new(name)).unwrap_or_else(|| Symbol::new(name));
         let op = self.registry.find(name, Symbol::new(overload)).or_else(|| self.registry.lookup(operator));
-        let op = op.ok_or_else(unknown)?;
+        let op = op.ok_or_else(|| unknown(operator))?;
         let op = self.overload_for_number(op, operands);
         let registry = Arc::clone(&self.registry);
         let schema = registry.schema(op);
@@ -538,7 +535,19 @@ impl Recorder {
             TypeKind::Number => "aten::ScalarImplicit",
             _ => return Ok(value),
         };
-        Ok(self.call(conversion, &[value.into()])?[0])
+        self.convert_at_definition(conversion, value)
+    }
+
+    /// Converts a tensor to a number directly behind the node that defines it, where PyTorch's tracer converts it: later conversions
+    /// of the same tensor come before earlier ones, and before all nodes that ran in between.
+    fn convert_at_definition(&mut self, conversion: &str, value: ValueId) -> Result<ValueId, Error> {
+        let op = self.registry.lookup(conversion).ok_or_else(|| unknown(conversion))?;
+        let result = self.registry.schema(op).returns.first().map_or(Type::ANY, |ret| ret.ty);
+        let definition = self.graph.def(value);
+        let loc = self.graph.loc(definition);
+        let mut edit = self.graph.edit();
+        edit.at(At::after(definition)).loc(loc);
+        Ok(edit.value(op, &[value], result))
     }
 
     /// Ends the trace with a result; the graph becomes the entry `forward` of a program.
@@ -612,6 +621,10 @@ impl Recorder {
         flambeau_ir::verify::verify_with(&self.graph, &*self.unit)?;
         Ok(())
     }
+}
+
+fn unknown(operator: &str) -> Error {
+    Error::new(Fault::Unsupported, "X0002", format!("the operator `{operator}` cannot be recorded"))
 }
 
 /// Returns the names of the functions that a graph refers to, in nested blocks and subgraphs as well.
