@@ -76,13 +76,15 @@ def _dims_of(part: Any) -> int:
     return part.dim() if is_mask else 1
 
 
-def bounded(index: Any) -> Any:
-    """Returns an index whose constant bounds of slices are symbolic: PyTorch omits slices that select everything, but a later
-    argument may be larger."""
+def bounded(trace: Trace, index: Any) -> Any:
+    """Returns an index in which bounds of slices are symbolic: numbers of the trace, and constants of slices that select everything,
+    which PyTorch omits, although a later argument may be larger."""
     if isinstance(index, tuple):
-        return tuple(bounded(part) for part in index)
-    if isinstance(index, slice) and type(index.start) in (int, type(None)) and type(index.stop) in (int, type(None)):
+        return tuple(bounded(trace, part) for part in index)
+    if not isinstance(index, slice):
+        return index
+    if type(index.start) in (int, type(None)) and type(index.stop) in (int, type(None)):
         stop = sys.maxsize if index.stop is None else index.stop
         if not index.start and stop >= 0:
-            return slice(index.start, torch.SymInt(Number(None, stop)), index.step)  # type: ignore[arg-type]
-    return index
+            index = slice(index.start, torch.SymInt(Number(None, stop)), index.step)  # type: ignore[arg-type]
+    return passed(trace, index)

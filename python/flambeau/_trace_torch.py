@@ -9,6 +9,7 @@ dispatch mode still knows which value it is.
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Iterator
@@ -79,10 +80,14 @@ class _Calls(ProxyTorchDispatchMode):
             return
         if name == "detach_" and self.trace.value(args[0]) is None:
             return
-        operands = [tree(arg, traced) for arg in args]
+        operands = list(args)
         for argument in schema.arguments[len(operands) :]:
-            value = kwargs.get(argument.name, argument.default_value)
-            operands.append(tree(value, traced))
+            operands.append(kwargs.get(argument.name, argument.default_value))
+        # PyTorch's tracer does not see numbers that are floats.
+        operands = [
+            tree(value, concrete if _is_float(argument) else traced)
+            for value, argument in zip(operands, schema.arguments, strict=True)
+        ]
         self._restore(schema, operands)
         operator = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if name == "convolution":
@@ -110,10 +115,16 @@ class _Calls(ProxyTorchDispatchMode):
         for i, argument in enumerate(schema.arguments):
             if not self.trace.taken:
                 return
+            if _is_float(argument):
+                continue
             operands[i] = restored(restored(operands[i], i), argument.name)
             if isinstance(operands[i], list):
                 # The integers of a list can be arguments of their own, as in `x.permute(1, 0)`.
                 operands[i] = [restored(part, i + k) for k, part in enumerate(operands[i])]
+
+
+def _is_float(argument: Any) -> bool:
+    return str(argument.type) in ("float", "Optional[float]")
 
 
 def _has_tensors(kind: Any) -> bool:
@@ -131,6 +142,8 @@ class _Functions(TorchFunctionMode):
         trace = self.trace
         if not trace.active:
             return func(*args, **kwargs)
+        if isinstance(func, _ListsOfFloats):
+            func = func.original
         name = getattr(func, "__name__", "")
         known = bool(args) and isinstance(args[0], torch.Tensor) and trace.value(args[0]) is not None
         if bool(args) and isinstance(args[0], torch.Tensor):
@@ -152,14 +165,17 @@ class _Functions(TorchFunctionMode):
             view, rest = applied(trace, args[0], parts)
             return view if rest is ... and name == "__getitem__" else func(view, rest, *args[2:])
         if func is torch.tensor or func is torch.as_tensor:
-            return self._constant(func, args, kwargs)
+            return self._constant(f"torch.{name}", args[0] if args else None, func, args, kwargs)
+        if name == "new_tensor" and args:
+            return self._constant(name, args[1] if len(args) > 1 else None, func, args, kwargs)
         outer, trace.taken = trace.taken, {}
         try:
             # Calls of methods of the extension that a function of Python has in `torch.Tensor` are shown as those of the function.
             if isinstance(func, types.FunctionType) and vars(torch.Tensor).get(name) is func:
                 func = getattr(torch._C.TensorBase, name, func)
             positions = self._positions(func, name, args)
-            named = {key: self._argument(name, value, key) for key, value in kwargs.items()}
+            operator = _operator_of(func, name)
+            named = {key: self._argument(operator, value, key) for key, value in kwargs.items()}
             given = dict(trace.taken)
             result = func(*positions, **named)
             for parameter in trace.taken:
@@ -193,14 +209,14 @@ class _Functions(TorchFunctionMode):
             return self.trace.size(tensor, dim, self._number(found[dim]))
         return Sizes(self.trace.size(tensor, i, self._number(n)) for i, n in enumerate(found))
 
-    def _constant(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _constant(self, name: str, data: Any, func: Any, args: Any, kwargs: Any) -> Any:
         """A tensor that is made of values of Python."""
         warn(
-            f"torch.{func.__name__} results are registered as constants in the trace. You can safely ignore this warning if "
+            f"{name} results are registered as constants in the trace. You can safely ignore this warning if "
             "you use this function to create tensors out of constant variables that would be the same every time you call "
             "this function. In any other case, this might cause the trace to be incorrect."
         )
-        if args and isinstance(args[0], torch.Tensor):
+        if isinstance(data, torch.Tensor):
             return func(*args, **kwargs)
         with self.trace.pause():
             constant = func(*args, **kwargs)
@@ -209,6 +225,8 @@ class _Functions(TorchFunctionMode):
         options = [constant, constant.device, constant.dtype, False, False, None]
         self.trace.call("aten::to.device", options, [copy])
         self.trace.bind(copy, self.trace.value(copy))  # type: ignore[arg-type]
+        if name == "torch.as_tensor":
+            return copy
         self.trace.call("aten::detach", [copy], [result])
         return result
 
@@ -217,19 +235,20 @@ class _Functions(TorchFunctionMode):
         if isinstance(func, types.FunctionType):
             return list(args)
         if name in ("__getitem__", "__setitem__"):
-            return [args[0], passed(self.trace, bounded(args[1])), *args[2:]]
+            return [args[0], bounded(self.trace, args[1]), *args[2:]]
         receiver = 1 if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) else 0
-        return [arg if i < receiver else self._argument(name, arg, i) for i, arg in enumerate(args)]
+        operator = _operator_of(func, name)
+        return [arg if i < receiver else self._argument(operator, arg, i) for i, arg in enumerate(args)]
 
-    def _argument(self, name: str, value: Any, parameter: int | str) -> Any:
-        """Returns the argument for a parameter of a function of PyTorch."""
+    def _argument(self, operator: str, value: Any, parameter: int | str) -> Any:
+        """Returns the argument for a parameter of an operator."""
         if not self._has_number(value):
             return value
-        if name in _NOT_RECORDED:
+        if operator.removeprefix("aten::") in _NOT_RECORDED or operator == "aten::new":
             # PyTorch's tracer does not see the numbers either.
             leaves("Python integer")
             return tree(value, lambda part: int(torch.Tensor.item(part)) if self.trace.is_number(part) else part)
-        if not _takes_tensor(name, parameter):
+        if not _takes(operator, "Tensor", parameter):
             return passed(self.trace, value, parameter)
         if self.trace.is_number(value):
             # The overload for the other arguments may take a number.
@@ -244,22 +263,25 @@ class _Functions(TorchFunctionMode):
         return self.trace.is_number(value)
 
 
-_tensor_positions: dict[str, frozenset[int | str]] = {}
+@functools.cache
+def _takes(operator: str, kind: str, position: int | str) -> bool:
+    """Returns whether an overload of an operator takes values of a type, or containers of them, at a position or by name."""
+    for schema in torch._C._jit_get_schemas_for_operator(operator):
+        for i, argument in enumerate(schema.arguments):
+            is_out = argument.kwarg_only and argument.name == "out"
+            if kind in str(argument.type) and not is_out and (position == argument.name or position == i and not argument.kwarg_only):
+                return True
+    return False
 
 
-def _takes_tensor(name: str, position: int | str) -> bool:
-    """Returns whether an overload of a function takes a tensor, or tensors, at a position or by name."""
-    found = _tensor_positions.get(name)
-    if found is None:
-        base = {"__rsub__": "rsub"}.get(name, name.removeprefix("__i").removeprefix("__").removesuffix("__"))
-        schemas = torch._C._jit_get_schemas_for_operator(f"aten::{base}") if base.isidentifier() else []
-        positions: set[int | str] = set()
-        for schema in schemas:
-            for i, argument in enumerate(schema.arguments):
-                if "Tensor" in str(argument.type) and not (argument.kwarg_only and argument.name == "out"):
-                    positions.update([argument.name] if argument.kwarg_only else [i, argument.name])
-        found = _tensor_positions[name] = frozenset(positions)
-    return position in found
+def _operator_of(func: Any, name: str) -> str:
+    """Returns the name of the operator that a function of PyTorch calls."""
+    if isinstance(func, torch._ops.OpOverload):
+        return str(func._schema.name)
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        return str(func._qualified_op_name)
+    base = {"__rsub__": "rsub"}.get(name, name.removeprefix("__i").removeprefix("__").removesuffix("__"))
+    return f"aten::{base}"
 
 
 @contextmanager
@@ -296,6 +318,42 @@ def _python_functions() -> Iterator[None]:
         yield
     finally:
         for owner, name, original in changed:
+            setattr(owner, name, original)
+
+
+class _ListsOfFloats:
+    """A function of PyTorch that takes numbers of the trace that are floats in lists of integers."""
+
+    def __init__(self, trace: Trace, original: Any) -> None:
+        self.trace = trace
+        self.original = original
+        self.operator = f"aten::{original.__name__}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.trace.active:
+            args = tuple(self._argument(value, i) for i, value in enumerate(args))
+            kwargs = {key: self._argument(value, key) for key, value in kwargs.items()}
+        return self.original(*args, **kwargs)
+
+    def _argument(self, value: Any, parameter: int | str) -> Any:
+        if not isinstance(value, (list, tuple)) or not any(map(self.trace.is_number, value)):
+            return value
+        return value if _takes(self.operator, "float", parameter) else passed(self.trace, value, parameter)
+
+
+@contextmanager
+def _lists_of_floats(trace: Trace) -> Iterator[None]:
+    """Lets functions of layers take numbers that are floats in lists of integers, as PyTorch's parser of arguments does during its own
+    traces: `interpolate` computes such sizes during traces."""
+    owner = torch._C._nn
+    originals = {name: value for name, value in vars(owner).items() if isinstance(value, types.BuiltinFunctionType)}
+
+    for name, original in originals.items():
+        setattr(owner, name, _ListsOfFloats(trace, original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
             setattr(owner, name, original)
 
 
@@ -338,6 +396,7 @@ def modes(trace: Trace) -> Iterator[None]:
         warn("A trace does not record the conversions that `torch.autocast` makes for the CPU")
     with ExitStack() as stack:
         stack.enter_context(_python_functions())
+        stack.enter_context(_lists_of_floats(trace))
         stack.enter_context(_functions_of_pytorch(trace))
         stack.enter_context(enable_python_dispatcher())
         stack.enter_context(_Calls(trace))
