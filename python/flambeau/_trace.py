@@ -142,6 +142,8 @@ class Trace:
                     "detaching the gradient"
                 )
             return value
+        if isinstance(value, _ops.Integer):
+            return self.operand(value.tensor)
         if isinstance(value, (list, tuple)):
             parts = [self.operand(part) for part in value]
             return parts if isinstance(value, list) else tuple(parts)

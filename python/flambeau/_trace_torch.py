@@ -39,6 +39,13 @@ _NOT_RECORDED = frozenset({
 """Composite operators that PyTorch's tracer does not record: it records what they call."""
 
 
+_NOT_PARSED = frozenset({"aten::new", *(f"aten::{name}" for name in _NOT_RECORDED)})
+"""Functions whose arguments are numbers of Python during PyTorch's traces."""
+
+_CALLED_BY_SCHEMA = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+"""Functions that convert arguments without PyTorch's parser of arguments, in which its tracer sees numbers."""
+
+
 class _Calls(ProxyTorchDispatchMode):
     """Records calls of operators.
 
@@ -175,7 +182,7 @@ class _Functions(TorchFunctionMode):
                 func = getattr(torch._C.TensorBase, name, func)
             positions = self._positions(func, name, args)
             operator = _operator_of(func, name)
-            named = {key: self._argument(operator, value, key) for key, value in kwargs.items()}
+            named = {key: self._argument(func, operator, value, key) for key, value in kwargs.items()}
             given = dict(trace.taken)
             result = func(*positions, **named)
             for parameter in trace.taken:
@@ -238,19 +245,20 @@ class _Functions(TorchFunctionMode):
             return [args[0], bounded(self.trace, args[1]), *args[2:]]
         receiver = 1 if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) else 0
         operator = _operator_of(func, name)
-        return [arg if i < receiver else self._argument(operator, arg, i) for i, arg in enumerate(args)]
+        return [arg if i < receiver else self._argument(func, operator, arg, i) for i, arg in enumerate(args)]
 
-    def _argument(self, operator: str, value: Any, parameter: int | str) -> Any:
-        """Returns the argument for a parameter of an operator."""
+    def _argument(self, func: Any, operator: str, value: Any, parameter: int | str) -> Any:
+        """Returns the argument for a parameter of a function of PyTorch that calls an operator."""
         if not self._has_number(value):
             return value
-        if operator.removeprefix("aten::") in _NOT_RECORDED or operator == "aten::new":
+        is_parsed = not isinstance(func, _CALLED_BY_SCHEMA)
+        if operator in _NOT_PARSED or not is_parsed and not _takes(operator, "Tensor", parameter):
             # PyTorch's tracer does not see the numbers either.
             leaves("Python integer")
             return tree(value, lambda part: int(torch.Tensor.item(part)) if self.trace.is_number(part) else part)
         if not _takes(operator, "Tensor", parameter):
             return passed(self.trace, value, parameter)
-        if self.trace.is_number(value):
+        if is_parsed and self.trace.is_number(value):
             # The overload for the other arguments may take a number.
             self.trace.taken[parameter] = value, torch.Tensor.item(value)
         return value

@@ -1,8 +1,8 @@
 """Traces of functions and modules of PyTorch, compared with PyTorch's own."""
 
-import warnings
-
 import pytest
+from traces import FUNCTIONS as OF_SIZES
+from traces import agree
 
 import flambeau
 from flambeau import jit
@@ -10,27 +10,6 @@ from flambeau import jit
 torch = pytest.importorskip("torch")
 nn = torch.nn
 F = torch.nn.functional
-
-
-def kinds(graph):
-    """Kinds of nodes in order, without constants and reads of attributes, which have other positions."""
-    lines = [line.split(" = ", 1)[1] for line in str(graph).splitlines() if " = " in line]
-    found = [line.split("(")[0].split("[")[0].strip() for line in lines]
-    return [kind for kind in found if kind not in ("prim::Constant", "prim::GetAttr")]
-
-
-def agree(module, *inputs):
-    """Compares a trace with PyTorch's: kinds of nodes, and results for the arguments."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        theirs = torch.jit.trace(module, inputs, check_trace=False, strict=False)
-        ours = jit.trace(module, inputs, check_trace=False, strict=False)
-    assert kinds(ours.inlined_graph) == kinds(theirs.inlined_graph)
-    torch.manual_seed(1)
-    wanted = theirs(*inputs)
-    torch.manual_seed(1)
-    torch.testing.assert_close(ours(*inputs), wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
-    return ours
 
 
 class Net(nn.Module):
@@ -125,6 +104,11 @@ FUNCTIONS = {
 def test_functions(name):
     torch.manual_seed(0)
     agree(FUNCTIONS[name], torch.randn(4, 6))
+
+
+@pytest.mark.parametrize("name", OF_SIZES)
+def test_functions_of_sizes(name):
+    agree(lambda x: OF_SIZES[name](torch, x), torch.arange(24.0).reshape(4, 6) - 11)
 
 
 @pytest.mark.skipif(not torch.__version__.startswith("2.6."), reason="PyTorch 2.9 draws other masks for `dropout` than 2.6")

@@ -13,8 +13,8 @@ use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::schema::{ArgInfo, SchemaCall, match_call};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
-    At, Attr, CallArg, Editor, Fault, Graph, IValue, LocId, NodeId, OpId, Prim, Registry, ScalarOverload,
-    Source, Symbol, Type, ValueId,
+    At, Attr, CallArg, Editor, Fault, Graph, IValue, ImplicitConversion, LocId, NodeId, OpId, Prim, Registry,
+    ScalarOverload, Source, Symbol, Type, ValueId,
 };
 use flambeau_tensor::{Scalar, Tensor};
 use hashbrown::HashMap;
@@ -299,10 +299,44 @@ impl Recorder {
         let values: Result<Vec<ValueId>, Error> =
             operands.iter().zip(types).map(|(operand, ty)| self.operand(operand, ty)).collect();
         let values = values?;
-        let mut edit = self.end();
-        let results = edit.inline_graph(body, &values, None);
-        let results = results.map_err(|error| Error::misuse(error.to_string()))?;
-        Ok(packed(&mut edit, &results))
+        let last = self.last_node();
+        let results = self.end().inline_graph(body, &values, None);
+        let mut results = results.map_err(|error| Error::misuse(error.to_string()))?;
+        self.move_conversions(last, &values, &mut results)?;
+        Ok(packed(&mut self.end(), &results))
+    }
+
+    /// Replaces implicit conversions of operands to numbers, in the nodes behind `last`, by those that a call of an operator has. PyTorch's
+    /// tracer sees no other conversions.
+    fn move_conversions(
+        &mut self,
+        last: Option<NodeId>,
+        operands: &[ValueId],
+        results: &mut [ValueId],
+    ) -> Result<(), Error> {
+        let graph = &self.graph;
+        let conversion = |node: NodeId| {
+            self.registry.facet::<ImplicitConversion>(graph.op(node).row()?)?;
+            let operand = graph.operands(node).next()?;
+            (graph.ty(operand).is_tensor() && operands.contains(&operand)).then_some((
+                node,
+                operand,
+                graph.result(node, 0),
+            ))
+        };
+        let first = last.unwrap_or_else(|| graph.param(graph.root()));
+        let found: Vec<(NodeId, ValueId, ValueId)> =
+            std::iter::successors(graph.next(first), |&node| graph.next(node))
+                .filter_map(conversion)
+                .collect();
+        for (node, operand, result) in found {
+            let number = self.converted(operand, self.graph.ty(result))?;
+            let mut edit = self.graph.edit();
+            edit.replace_all_uses(result, number);
+            edit.erase(node);
+            results.iter_mut().filter(|value| **value == result).for_each(|value| *value = number);
+        }
+        Ok(())
     }
 
     /// Appends a call of a function, which the recorded program then has as well under the given name, or one made of it, with the
@@ -444,7 +478,11 @@ impl Recorder {
     pub fn unpack(&mut self, value: ValueId, count: usize) -> Result<Vec<ValueId>, Error> {
         let ty = self.graph.ty(value);
         if ty.as_tuple().is_some() {
-            return Ok(self.end().unpack_tuple(value).to_vec());
+            let made = self.graph.def(value);
+            return Ok(match self.graph.is_prim(made, Prim::TupleConstruct) {
+                true => self.graph.operands(made).collect(),
+                false => self.end().unpack_tuple(value).to_vec(),
+            });
         }
         let elem =
             ty.list_elem().ok_or_else(|| Error::misuse(format!("a value of type {ty} has no elements")))?;
