@@ -38,6 +38,14 @@ def _reflected(symbol: str) -> Callable[[Any, Any], Any]:
     return apply
 
 
+def _reflected_sub(self: Any, other: Any) -> Any:
+    return _ops.call("torch.rsub", (self, other), {}) if _is_operand(other) else NotImplemented
+
+
+def _reflected_floordiv(self: Any, other: Any) -> Any:
+    return _binary("//")(tensor(other), self) if _is_operand(other) else NotImplemented
+
+
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     def apply(self: Any, other: Any) -> Any:
         if not _is_operand(other):
@@ -285,6 +293,7 @@ def _attach() -> None:
     for name, symbol in _BINARY.items():
         members[f"__{name}__"] = _binary(symbol)
         members[f"__r{name}__"] = _reflected(symbol)
+    members["__rsub__"], members["__rfloordiv__"] = _reflected_sub, _reflected_floordiv
     for name, symbol in _COMPARISONS.items():
         members[f"__{name}__"] = _binary(symbol)
     for name, target in _IN_PLACE.items():

@@ -351,11 +351,14 @@ class _ListsOfFloats:
 
 @contextmanager
 def _lists_of_floats(trace: Trace) -> Iterator[None]:
-    """Lets functions of layers take numbers that are floats in lists of integers, as PyTorch's parser of arguments does during its own
-    traces: `interpolate` computes such sizes during traces."""
+    """Lets operators that resize images take numbers that are floats in lists of integers, as PyTorch's parser of arguments does during
+    its own traces: `interpolate` computes such sizes during traces."""
     owner = torch._C._nn
-    originals = {name: value for name, value in vars(owner).items() if isinstance(value, types.BuiltinFunctionType)}
-
+    originals = {
+        name: value
+        for name, value in vars(owner).items()
+        if isinstance(value, types.BuiltinFunctionType) and _takes(f"aten::{name}", "float", "scale_factors")
+    }
     for name, original in originals.items():
         setattr(owner, name, _ListsOfFloats(trace, original))
     try:

@@ -164,14 +164,8 @@ LAYERS = {
         ),
         (1, 2, 4, 4),
     ),
-    "unpooling": lambda: (
-        Calls(lambda self, x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=x.size())), (1, 2, 4, 4),
-    ),
     "bags": lambda: (Calls(lambda self, x: self.b(x.abs().long()), b=nn.EmbeddingBag(10, 3)), (2, 4)),
     "padding": lambda: (nn.Conv2d(2, 3, 3, padding=1, padding_mode="circular"), (1, 2, 5, 5)),
-    "spectrum": lambda: (
-        Calls(lambda self, x: torch.istft(torch.stft(x, 8, 4, return_complex=True), 8, 4, length=x.size(-1))), (2, 32),
-    ),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ tracer makes of the functions for a tensor of sizes 4 and 6.
 """
 
 import math
+import re
 import warnings
 
 FUNCTIONS = {
@@ -20,6 +21,8 @@ FUNCTIONS = {
     "of an integer": lambda lib, x: 2 ** x.size(0) * x,
     "added": lambda lib, x: x + x.size(0),
     "added to": lambda lib, x: x.size(0) + x,
+    "subtracted from": lambda lib, x: 1 - x.size(0) + x,
+    "divisor": lambda lib, x: x[: 12 // x.size(0)] * (12 / x.size(0)),
     "subtracted": lambda lib, x: x.size(0) - 1 + x,
     "sum": lambda lib, x: x * sum(x.shape),
     "loop": lambda lib, x: sum((x * s * i for i, s in enumerate(x.shape)), x),
@@ -124,15 +127,54 @@ FUNCTIONS = {
 }
 
 
+_NODE = re.compile(r"\s*(%.*?) = ([\w:^]+)(\[.*\])?\((.*?)\)(?:, scope: .*)?(?: # .*)?$")
+_VALUE = re.compile(r"%[\w.]+")
+
+
+def _constant(text):
+    """Returns the value of a constant: a tensor with one element is shown as a number of few digits by PyTorch."""
+    value = (text or "").removeprefix("[value=").removesuffix("]").strip("{} ")
+    value = re.sub(r'torch\.device\((".*?")\)', r"\1", value)
+    value = re.sub(r"^(\S+)\s+\[ CPU\w+\{1?\} \]$", r"\1", value)
+    try:
+        return f"{float(value):.5g}"
+    except ValueError:
+        return value or "None"
+
+
+def calls(graph):
+    """Returns the nodes of a graph in order, with their operands: constants by value, attributes by path, results by their nodes.
+    Constants and reads of attributes, which have other positions, are not among the nodes."""
+    text = str(graph)
+    shown = {name: f"input {i}" for i, name in enumerate(re.findall(r"(%[\w.]+) :", text.split("):\n")[0]))}
+    found = []
+    for line in text.splitlines():
+        node = _NODE.match(line)
+        if node is None:
+            outputs = re.match(r"\s*(return|->) \((.*)\)", line)
+            if outputs:
+                found.append(f"{outputs[1]}({', '.join(shown.get(name, name) for name in _VALUE.findall(outputs[2]))})")
+            continue
+        results, kind, attributes, operands = node.groups()
+        names = _VALUE.findall(re.sub(r":[^%]*", ",", results))
+        operands = [shown.get(name, name) for name in _VALUE.findall(operands)]
+        if kind == "prim::Constant":
+            shown[names[0]] = _constant(attributes)
+        elif kind == "prim::GetAttr":
+            shown[names[0]] = operands[0] + "." + attributes.split('"')[1]
+        else:
+            shown.update((name, f"{len(found)}.{i}") for i, name in enumerate(names))
+            found.append(f"{kind}({', '.join(operands)})")
+    return found
+
+
 def kinds(graph):
     """Returns the kinds of a graph's nodes in order, without constants and reads of attributes, which have other positions."""
-    lines = (line.split(" = ", 1)[1] for line in str(graph).splitlines() if " = " in line)
-    found = (line.split("(")[0].split("[")[0].strip() for line in lines)
-    return [kind for kind in found if kind not in ("prim::Constant", "prim::GetAttr")]
+    return [call.split("(")[0] for call in calls(graph) if "::" in call.split("(")[0]]
 
 
-def agree(module, *inputs):
-    """Compares a trace with PyTorch's: kinds of nodes, and results for the arguments."""
+def agree(module, *inputs, operands=True):
+    """Compares a trace with PyTorch's: nodes, also by their operands, and results for the arguments."""
     import torch
 
     from flambeau import jit
@@ -145,6 +187,7 @@ def agree(module, *inputs):
     # Arguments of submodules that these do not use.
     torch._C._jit_pass_dce(graph)
     assert kinds(ours.inlined_graph) == kinds(graph)
+    assert not operands or calls(ours.inlined_graph) == calls(graph)
     torch.manual_seed(1)
     wanted = theirs(*inputs)
     torch.manual_seed(1)
