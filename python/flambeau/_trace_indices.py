@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ._trace import Trace
-from ._trace_numbers import Number, passed
+from ._trace_numbers import Number, passed, symbolic
 
 _MAX_SEQUENCE = 32
 """Sequences of this length or longer are an index of one dimension."""
@@ -86,5 +86,5 @@ def bounded(trace: Trace, index: Any) -> Any:
     if type(index.start) in (int, type(None)) and type(index.stop) in (int, type(None)):
         stop = sys.maxsize if index.stop is None else index.stop
         if not index.start and stop >= 0:
-            index = slice(index.start, torch.SymInt(Number(None, stop)), index.step)  # type: ignore[arg-type]
+            index = slice(index.start, symbolic(Number(None, stop)), index.step)
     return passed(trace, index)

@@ -125,6 +125,12 @@ class Truth(Number):
         return True
 
 
+def symbolic(number: Number) -> Any:
+    """Returns the symbolic number of a node."""
+    make: Any = torch.SymFloat if number.is_float() else torch.SymInt
+    return make(number)
+
+
 def passed(trace: Trace, value: Any, parameter: Any = None) -> Any:
     """Returns a value in which numbers of the trace are symbolic numbers; ``parameter`` is the parameter that it is the argument of.
     Elements of lists are integers."""
@@ -139,12 +145,12 @@ def passed(trace: Trace, value: Any, parameter: Any = None) -> Any:
     if not trace.is_number(value):
         return value
     if value.is_floating_point():
-        return torch.SymFloat(Number(value, torch.Tensor.item(value)))  # type: ignore[arg-type]
+        return symbolic(Number(value, torch.Tensor.item(value)))
     return _integer(trace, value, parameter)
 
 
 def _integer(trace: Trace, value: Any, parameter: Any) -> Any:
-    return torch.SymInt(Number(value, int(torch.Tensor.item(value)), trace, parameter))  # type: ignore[arg-type]
+    return symbolic(Number(value, int(torch.Tensor.item(value)), trace, parameter))
 
 
 def concrete(value: Any) -> Any:
