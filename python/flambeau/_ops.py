@@ -49,6 +49,22 @@ trace: Any = None
 """The trace that records the calls of one thread, if one does (:mod:`flambeau._trace`)."""
 
 
+class Integer(int):
+    """The value of a tensor without dimensions that a trace records as the operand in place of a constant."""
+
+    tensor: Any
+
+
+def integer(value: Any) -> int:
+    """Returns a value as an integer; a number of the trace, such as a size, remains one."""
+    if trace is None or not trace.active or not trace.is_number(value):
+        return int(value)
+    with trace.pause():
+        found = Integer(value)
+    found.tensor = value
+    return found
+
+
 def type_text(value: Any) -> str | None:
     """Returns the annotation for a value; ``None`` for the value ``None``, which is written as a literal.
 

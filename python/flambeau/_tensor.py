@@ -38,6 +38,14 @@ def _reflected(symbol: str) -> Callable[[Any, Any], Any]:
     return apply
 
 
+def _reflected_sub(self: Any, other: Any) -> Any:
+    return _ops.call("torch.rsub", (self, other), {}) if _is_operand(other) else NotImplemented
+
+
+def _reflected_floordiv(self: Any, other: Any) -> Any:
+    return _binary("//")(tensor(other), self) if _is_operand(other) else NotImplemented
+
+
 def _in_place(name: str) -> Callable[[Any, Any], Any]:
     def apply(self: Any, other: Any) -> Any:
         if not _is_operand(other):
@@ -88,14 +96,20 @@ def _index(index: Any) -> tuple[tuple[Any, ...], list[Any]]:
         elif isinstance(part, slice):
             bounds = (part.start, part.stop, part.step)
             form.append(tuple(bound is not None for bound in bounds))
-            values.extend(int(bound) for bound in bounds if bound is not None)
+            values.extend(_ops.integer(bound) for bound in bounds if bound is not None)
         elif isinstance(part, list):
             form.append("value")
             values.append(tensor(part))
         else:
             form.append("value")
-            values.append(part if isinstance(part, (bool, Tensor)) or hasattr(part, "__dlpack__") else part.__index__())
+            values.append(_one_index(part))
     return tuple(form), values
+
+
+def _one_index(part: Any) -> Any:
+    if _ops.trace is not None and _ops.trace.is_number(part) and part.dtype.name not in ("bool", "uint8"):
+        return _ops.integer(part)
+    return part if isinstance(part, (bool, Tensor)) or hasattr(part, "__dlpack__") else part.__index__()
 
 
 def _subscript(form: tuple[Any, ...], texts: list[str]) -> str:
@@ -165,7 +179,7 @@ def _empty_lists(shape: tuple[int, ...]) -> Any:
 def _iter(self: Tensor) -> Iterator[Any]:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d tensor")
-    return iter([self[i] for i in range(self.shape[0])])
+    return iter(_ops.method("unbind", self, (0,), {}))
 
 
 def _len(self: Tensor) -> int:
@@ -279,6 +293,7 @@ def _attach() -> None:
     for name, symbol in _BINARY.items():
         members[f"__{name}__"] = _binary(symbol)
         members[f"__r{name}__"] = _reflected(symbol)
+    members["__rsub__"], members["__rfloordiv__"] = _reflected_sub, _reflected_floordiv
     for name, symbol in _COMPARISONS.items():
         members[f"__{name}__"] = _binary(symbol)
     for name, target in _IN_PLACE.items():

@@ -83,8 +83,9 @@ class Trace:
         self._values: dict[Any, _native.TracedValue] = {}
         # Results, by the identity of their tensors, that have no name yet.
         self._unnamed: dict[int, _native.TracedValue] = {}
-        # Numbers of the trace that the function that is called takes as integers, with their values, by position or name.
-        self.taken: dict[int | str, tuple[Any, int]] = {}
+        # Numbers of the trace that the function that is called takes as such, with their values, by the position or the name of the
+        # parameter; an element of a list by that of the list and its index.
+        self.taken: dict[Any, tuple[Any, int | float]] = {}
         # The tensor that the last recorded call returned.
         self.last: Any = None
         # Tensors whose identity is a key stay alive.
@@ -141,6 +142,8 @@ class Trace:
                     "detaching the gradient"
                 )
             return value
+        if isinstance(value, _ops.Integer):
+            return self.operand(value.tensor)
         if isinstance(value, (list, tuple)):
             parts = [self.operand(part) for part in value]
             return parts if isinstance(value, list) else tuple(parts)
@@ -418,7 +421,7 @@ def _own_numbers(trace: Trace) -> Iterator[None]:
 
 
 _CONVERSIONS = {
-    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float", "__index__": "Python index",
+    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float",
     "__complex__": "Python complex", "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
 }  # fmt: skip
 

@@ -3,12 +3,13 @@
 Two modes of PyTorch are active during a trace. The dispatch mode sees every call of an operator above autograd, before composite
 operators are decomposed, with the overload and the arguments of its schema: it records. The function mode sees calls of functions
 of Python: it returns sizes as tensors that stand for numbers, and warns if a value leaves the trace. A number of the trace that is
-passed on as an integer crosses PyTorch's parser of arguments as a :class:`torch.SymInt`, so that the dispatch mode still knows
-which value it is; code of PyTorch that needs the integer gets it.
+passed on as an integer crosses PyTorch's parser of arguments as a symbolic number (:mod:`flambeau._trace_numbers`), so that the
+dispatch mode still knows which value it is.
 """
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
 from collections.abc import Iterator
@@ -22,9 +23,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from ._torch_autograd import is_autocast
 from ._trace import Trace, leaves, warn
+from ._trace_indices import applied, bounded, has_number, parts_of
+from ._trace_numbers import Sizes, concrete, passed, traced, tree
 
 _CONVERSIONS = {
-    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float", "__index__": "Python index",
+    "__bool__": "Python boolean", "__int__": "Python integer", "__float__": "Python float",
     "__complex__": "Python complex", "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
     "__contains__": "Python boolean", "is_nonzero": "Python boolean",
 }  # fmt: skip
@@ -36,127 +39,11 @@ _NOT_RECORDED = frozenset({
 """Composite operators that PyTorch's tracer does not record: it records what they call."""
 
 
-class _Number:
-    """The node of a :class:`torch.SymInt` or :class:`torch.SymFloat` that stands for a number of the trace."""
+_NOT_PARSED = frozenset({"aten::new", *(f"aten::{name}" for name in _NOT_RECORDED)})
+"""Functions whose arguments are numbers of Python during PyTorch's traces."""
 
-    def __init__(self, tensor: Any, hint: int | float, trace: Trace | None = None, parameter: int | str | None = None) -> None:
-        # `None` for a constant.
-        self.tensor = tensor
-        self.hint = hint
-        self.trace = trace
-        # Position or name of the parameter that the number is the argument of.
-        self.parameter = parameter
-
-    def is_int(self) -> bool:
-        return isinstance(self.hint, int)
-
-    def is_float(self) -> bool:
-        return isinstance(self.hint, float)
-
-    def is_bool(self) -> bool:
-        return False
-
-    is_nested_int = is_constant = is_bool
-
-    def is_symbolic(self) -> bool:
-        return True
-
-    def maybe_as_int(self) -> None:
-        return None
-
-    def has_hint(self) -> bool:
-        return True
-
-    def guard_int(self, file: str, line: int) -> int:
-        if self.tensor is not None and self.trace is not None and self.parameter is not None:
-            # The operator that is called next can have it as an operand.
-            self.trace.taken[self.parameter] = self.tensor, int(self.hint)
-        elif self.tensor is not None:
-            leaves("Python integer")
-        return int(self.hint)
-
-    def guard_float(self, file: str, line: int) -> float:
-        leaves("Python float")
-        return float(self.hint)
-
-    def int_(self) -> int:
-        if self.tensor is not None:
-            leaves("Python index")
-        return int(self.hint)
-
-    def clone(self) -> _Number:
-        return self
-
-    def wrap_int(self, value: int) -> _Number:
-        return _Number(None, value)
-
-    def _is_equal(self, other: _Number) -> _Truth:
-        """No number of the trace is equal to another for every argument."""
-        return _Truth(False)
-
-    eq = sym_eq = _is_equal
-
-    def lt(self, other: _Number) -> _Truth:
-        return _Truth(self.hint < other.hint)
-
-    def le(self, other: _Number) -> _Truth:
-        return _Truth(self.hint <= other.hint)
-
-    def gt(self, other: _Number) -> _Truth:
-        return _Truth(self.hint > other.hint)
-
-    def ge(self, other: _Number) -> _Truth:
-        return _Truth(self.hint >= other.hint)
-
-    def str(self) -> str:
-        return str(self.hint)
-
-    _graph_repr = __str__ = str
-
-
-class _Truth(_Number):
-    """The node of a :class:`torch.SymBool`."""
-
-    def __init__(self, holds: bool) -> None:
-        super().__init__(None, holds)
-
-    def is_bool(self) -> bool:
-        return True
-
-    def is_int(self) -> bool:
-        return False
-
-    def guard_bool(self, file: str, line: int) -> bool:
-        return bool(self.hint)
-
-    guard_size_oblivious = expect_true = guard_bool
-
-    def statically_known_true(self, file: str, line: int) -> bool:
-        """Nothing about the numbers of a trace holds for every argument, such as that a slice takes all elements."""
-        return False
-
-    guard_or_false = statically_known_true
-
-    def guard_or_true(self, file: str, line: int) -> bool:
-        return True
-
-
-class Sizes(tuple):  # type: ignore[type-arg]
-    """The sizes of a tensor during a trace."""
-
-    def numel(self) -> Any:
-        count: Any = 1
-        for size in self:
-            count = size * count
-        return count
-
-
-def _tree(value: Any, change: Any) -> Any:
-    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(_tree(part, change) for part in value)
-    if isinstance(value, slice):
-        return slice(*(_tree(part, change) for part in (value.start, value.stop, value.step)))
-    return change(value)
+_CALLED_BY_SCHEMA = (torch._ops.OpOverload, torch._ops.OpOverloadPacket)
+"""Functions that convert arguments without PyTorch's parser of arguments, in which its tracer sees numbers."""
 
 
 class _Calls(ProxyTorchDispatchMode):
@@ -179,8 +66,8 @@ class _Calls(ProxyTorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        plain = [_tree(arg, _concrete) for arg in args]
-        named = {name: _tree(arg, _concrete) for name, arg in kwargs.items()}
+        plain = [tree(arg, concrete) for arg in args]
+        named = {name: tree(arg, concrete) for name, arg in kwargs.items()}
         if not self.trace.active:
             return func(*plain, **named)
         name = func._schema.name.partition("::")[2]
@@ -200,35 +87,51 @@ class _Calls(ProxyTorchDispatchMode):
             return
         if name == "detach_" and self.trace.value(args[0]) is None:
             return
-        operands = [_tree(arg, _traced) for arg in args]
+        operands = list(args)
         for argument in schema.arguments[len(operands) :]:
-            value = kwargs.get(argument.name, argument.default_value)
-            operands.append(_tree(value, _traced))
-        for parameter, (tensor, hint) in list(self.trace.taken.items()):
-            names = [argument.name for argument in schema.arguments]
-            at = names.index(parameter) if parameter in names else parameter
-            if isinstance(at, int) and at < len(operands) and type(operands[at]) is int and operands[at] == hint:
-                operands[at] = tensor
-                del self.trace.taken[parameter]
+            operands.append(kwargs.get(argument.name, argument.default_value))
+        # PyTorch's tracer does not see numbers that are floats.
+        operands = [
+            tree(value, concrete if _is_float(argument) else traced)
+            for value, argument in zip(operands, schema.arguments, strict=True)
+        ]
+        self._restore(schema, operands)
         operator = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
         if name == "convolution":
             flags = torch.backends.cudnn
             operator = "aten::_convolution"
             operands += [flags.benchmark, flags.deterministic, flags.enabled, flags.allow_tf32]
+        if name == "detach_":
+            # PyTorch's tracer records the operator that is not in place. The tensor has no views whose values would change.
+            operator = "aten::detach"
         results = list(result) if len(schema.returns) > 1 else [result]
         self.trace.call(operator, operands, results)
 
+    def _restore(self, schema: Any, operands: list[Any]) -> None:
+        """Makes operands that PyTorch's parser of arguments took as numbers the numbers of the trace again."""
 
-def _concrete(value: Any) -> Any:
-    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, _Number):
-        return value.node.hint
-    return value
+        def restored(value: Any, parameter: Any) -> Any:
+            if isinstance(value, (list, tuple)):
+                return [restored(part, (parameter, i)) for i, part in enumerate(value)]
+            found = self.trace.taken.get(parameter)
+            if found is None or type(value) not in (int, float) or value != found[1]:
+                return value
+            del self.trace.taken[parameter]
+            return found[0]
+
+        for i, argument in enumerate(schema.arguments):
+            if not self.trace.taken:
+                return
+            if _is_float(argument):
+                continue
+            operands[i] = restored(restored(operands[i], i), argument.name)
+            if isinstance(operands[i], list):
+                # The integers of a list can be arguments of their own, as in `x.permute(1, 0)`.
+                operands[i] = [restored(part, i + k) for k, part in enumerate(operands[i])]
 
 
-def _traced(value: Any) -> Any:
-    if isinstance(value, (torch.SymInt, torch.SymFloat)) and isinstance(value.node, _Number):
-        return value.node.hint if value.node.tensor is None else value.node.tensor
-    return value
+def _is_float(argument: Any) -> bool:
+    return str(argument.type) in ("float", "Optional[float]")
 
 
 def _has_tensors(kind: Any) -> bool:
@@ -246,43 +149,46 @@ class _Functions(TorchFunctionMode):
         trace = self.trace
         if not trace.active:
             return func(*args, **kwargs)
+        if isinstance(func, _ListsOfFloats):
+            func = func.original
         name = getattr(func, "__name__", "")
         known = bool(args) and isinstance(args[0], torch.Tensor) and trace.value(args[0]) is not None
-        if known:
+        if bool(args) and isinstance(args[0], torch.Tensor):
+            # The sizes of constants are recorded, too.
             if getattr(func, "__self__", None) is torch.Tensor.shape or name == "size":
                 return self._size(args[0], *args[1:], **kwargs)
             if name in ("numel", "nelement"):
                 return trace.numel(args[0], self._number(torch.Tensor.numel(args[0])))
+        if known:
             if name == "contiguous" and args[0].is_contiguous(**kwargs):
                 # PyTorch returns the tensor without a call of the operator, but a later argument may need the copy.
                 trace.call("aten::contiguous", [args[0], kwargs.get("memory_format", torch.contiguous_format)], args[:1])
                 return args[0]
-            if name == "detach_":
-                # PyTorch's tracer records the operator that is not in place. It has no views whose values would change.
-                with trace.pause():
-                    result = func(*args, **kwargs)
-                trace.call("aten::detach", args[:1], [result])
-                return result
             if name in _CONVERSIONS:
                 leaves(_CONVERSIONS[name])
                 with trace.pause():
                     return func(*args, **kwargs)
-        if name in ("__getitem__", "__setitem__") and self._selects_number(args[1]):
-            with_value = name == "__setitem__"
-            element = self._element(args[0], args[1] if isinstance(args[1], tuple) else (args[1],))
-            return func(element, ..., *args[2:]) if with_value else element
+        if name in ("__getitem__", "__setitem__") and has_number(trace, parts := parts_of(args[1])):
+            view, rest = applied(trace, args[0], parts)
+            return view if rest is ... and name == "__getitem__" else func(view, rest, *args[2:])
         if func is torch.tensor or func is torch.as_tensor:
-            return self._constant(func, args, kwargs)
-        if not self._has_number(list(kwargs.values())):
-            named = kwargs
-        else:
-            named = {key: value if _takes_tensor(name, key) else self._passed(value, key) for key, value in kwargs.items()}
+            return self._constant(f"torch.{name}", args[0] if args else None, func, args, kwargs)
+        if name == "new_tensor" and args:
+            return self._constant(name, args[1] if len(args) > 1 else None, func, args, kwargs)
         outer, trace.taken = trace.taken, {}
         try:
-            result = func(*self._positions(func, name, args), **named)
+            # Calls of methods of the extension that a function of Python has in `torch.Tensor` are shown as those of the function.
+            if isinstance(func, types.FunctionType) and vars(torch.Tensor).get(name) is func:
+                func = getattr(torch._C.TensorBase, name, func)
+            positions = self._positions(func, name, args)
+            operator = _operator_of(func, name)
+            named = {key: self._argument(func, operator, value, key) for key, value in kwargs.items()}
+            given = dict(trace.taken)
+            result = func(*positions, **named)
+            for parameter in trace.taken:
+                if parameter not in given:
+                    leaves("Python integer")
         finally:
-            for _ in trace.taken:
-                leaves("Python integer")
             trace.taken = outer
         return self._known(result)
 
@@ -310,68 +216,52 @@ class _Functions(TorchFunctionMode):
             return self.trace.size(tensor, dim, self._number(found[dim]))
         return Sizes(self.trace.size(tensor, i, self._number(n)) for i, n in enumerate(found))
 
-    def _constant(self, func: Any, args: Any, kwargs: Any) -> Any:
+    def _constant(self, name: str, data: Any, func: Any, args: Any, kwargs: Any) -> Any:
         """A tensor that is made of values of Python."""
-        if args and isinstance(args[0], torch.Tensor):
-            return func(*args, **kwargs)
-        with self.trace.pause():
-            constant = func(*args, **kwargs)
         warn(
-            f"torch.{func.__name__} results are registered as constants in the trace. You can safely ignore this warning if "
+            f"{name} results are registered as constants in the trace. You can safely ignore this warning if "
             "you use this function to create tensors out of constant variables that would be the same every time you call "
             "this function. In any other case, this might cause the trace to be incorrect."
         )
+        if isinstance(data, torch.Tensor):
+            return func(*args, **kwargs)
+        with self.trace.pause():
+            constant = func(*args, **kwargs)
         with self.trace.pause():
             copy, result = constant.to(constant.device, constant.dtype), constant.detach()
         options = [constant, constant.device, constant.dtype, False, False, None]
         self.trace.call("aten::to.device", options, [copy])
         self.trace.bind(copy, self.trace.value(copy))  # type: ignore[arg-type]
+        if name == "torch.as_tensor":
+            return copy
         self.trace.call("aten::detach", [copy], [result])
         return result
-
-    def _selects_number(self, index: Any) -> bool:
-        """Returns whether an index without tensors has a number of the trace as an element: PyTorch's parser of indices would take the
-        integer that it is in the example."""
-        parts = index if isinstance(index, tuple) else (index,)
-        basic = all(
-            part is None or part is Ellipsis or type(part) is int or isinstance(part, slice) or self.trace.is_number(part)
-            for part in parts
-        )
-        return basic and any(self.trace.is_number(part) and not part.is_floating_point() for part in parts)
-
-    def _element(self, tensor: Any, index: tuple[Any, ...]) -> Any:
-        """Applies a basic index, one operator for each of its parts."""
-        aten, dim = torch.ops.aten, 0
-        taken = sum(part is not None and part is not Ellipsis for part in index)
-        for part in index:
-            if part is Ellipsis:
-                with self.trace.pause():
-                    dim = tensor.dim() - taken
-            elif part is None:
-                tensor, dim = aten.unsqueeze(tensor, dim), dim + 1
-            elif isinstance(part, slice):
-                start, stop, step = (self._passed(bound) for bound in (part.start, part.stop, part.step))
-                stop = sys.maxsize if stop is None else stop
-                tensor, dim = aten.slice(tensor, dim, 0 if start is None else start, stop, 1 if step is None else step), dim + 1
-                taken -= 1
-            else:
-                tensor = aten.select(tensor, dim, self._passed(part))
-                taken -= 1
-        return tensor
 
     def _positions(self, func: Any, name: str, args: Any) -> list[Any]:
         """Passes numbers of the trace as integers, except where an overload takes tensors."""
         if isinstance(func, types.FunctionType):
             return list(args)
         if name in ("__getitem__", "__setitem__"):
-            args = (args[0], _bounded(args[1]), *args[2:])
+            return [args[0], bounded(self.trace, args[1]), *args[2:]]
         receiver = 1 if isinstance(func, (types.MethodDescriptorType, types.WrapperDescriptorType)) else 0
-        return [
-            arg
-            if i < receiver or not self._has_number(arg) or _takes_tensor(name, i)
-            else self._passed(arg, i)
-            for i, arg in enumerate(args)
-        ]
+        operator = _operator_of(func, name)
+        return [arg if i < receiver else self._argument(func, operator, arg, i) for i, arg in enumerate(args)]
+
+    def _argument(self, func: Any, operator: str, value: Any, parameter: int | str) -> Any:
+        """Returns the argument for a parameter of a function of PyTorch that calls an operator."""
+        if not self._has_number(value):
+            return value
+        is_parsed = not isinstance(func, _CALLED_BY_SCHEMA)
+        if operator in _NOT_PARSED or not is_parsed and not _takes(operator, "Tensor", parameter):
+            # PyTorch's tracer does not see the numbers either.
+            leaves("Python integer")
+            return tree(value, lambda part: int(torch.Tensor.item(part)) if self.trace.is_number(part) else part)
+        if not _takes(operator, "Tensor", parameter):
+            return passed(self.trace, value, parameter)
+        if is_parsed and self.trace.is_number(value):
+            # The overload for the other arguments may take a number.
+            self.trace.taken[parameter] = value, torch.Tensor.item(value)
+        return value
 
     def _has_number(self, value: Any) -> bool:
         if isinstance(value, (list, tuple)):
@@ -380,48 +270,26 @@ class _Functions(TorchFunctionMode):
             return any(self._has_number(part) for part in (value.start, value.stop, value.step))
         return self.trace.is_number(value)
 
-    def _passed(self, value: Any, parameter: int | str | None = None) -> Any:
-        if self.trace.is_number(value) and value.is_floating_point():
-            return torch.SymFloat(_Number(value, float(torch.Tensor.item(value))))
-        if self.trace.is_number(value):
-            return torch.SymInt(_Number(value, int(torch.Tensor.item(value)), self.trace, parameter))  # type: ignore[arg-type]
-        # Elements of lists are sizes.
-        return _tree(value, self._as_integer)
 
-    def _as_integer(self, value: Any) -> Any:
-        if not self.trace.is_number(value):
-            return value
-        return torch.SymInt(_Number(value, int(torch.Tensor.item(value))))  # type: ignore[arg-type]
+@functools.cache
+def _takes(operator: str, kind: str, position: int | str) -> bool:
+    """Returns whether an overload of an operator takes values of a type, or containers of them, at a position or by name."""
+    for schema in torch._C._jit_get_schemas_for_operator(operator):
+        for i, argument in enumerate(schema.arguments):
+            is_out = argument.kwarg_only and argument.name == "out"
+            if kind in str(argument.type) and not is_out and (position == argument.name or position == i and not argument.kwarg_only):
+                return True
+    return False
 
 
-def _bounded(index: Any) -> Any:
-    """Returns an index whose constant bounds of slices are symbolic: PyTorch omits slices that select everything, but a later
-    argument may be larger."""
-    if isinstance(index, tuple):
-        return tuple(_bounded(part) for part in index)
-    if isinstance(index, slice) and type(index.start) in (int, type(None)) and type(index.stop) in (int, type(None)):
-        stop = sys.maxsize if index.stop is None else index.stop
-        if not index.start and stop >= 0:
-            return slice(index.start, torch.SymInt(_Number(None, stop)), index.step)  # type: ignore[arg-type]
-    return index
-
-
-_tensor_positions: dict[str, frozenset[int | str]] = {}
-
-
-def _takes_tensor(name: str, position: int | str) -> bool:
-    """Returns whether an overload of a function takes a tensor, or tensors, at a position or by name."""
-    found = _tensor_positions.get(name)
-    if found is None:
-        base = {"__rsub__": "rsub"}.get(name, name.removeprefix("__i").removeprefix("__").removesuffix("__"))
-        schemas = torch._C._jit_get_schemas_for_operator(f"aten::{base}") if base.isidentifier() else []
-        positions: set[int | str] = set()
-        for schema in schemas:
-            for i, argument in enumerate(schema.arguments):
-                if "Tensor" in str(argument.type) and not (argument.kwarg_only and argument.name == "out"):
-                    positions.update([argument.name] if argument.kwarg_only else [i, argument.name])
-        found = _tensor_positions[name] = frozenset(positions)
-    return position in found
+def _operator_of(func: Any, name: str) -> str:
+    """Returns the name of the operator that a function of PyTorch calls."""
+    if isinstance(func, torch._ops.OpOverload):
+        return str(func._schema.name)
+    if isinstance(func, torch._ops.OpOverloadPacket):
+        return str(func._qualified_op_name)
+    base = {"__rsub__": "rsub"}.get(name, name.removeprefix("__i").removeprefix("__").removesuffix("__"))
+    return f"aten::{base}"
 
 
 @contextmanager
@@ -451,13 +319,52 @@ def _python_functions() -> Iterator[None]:
                 changed.append((module, name, original))
                 setattr(module, name, replacements[name])
     states = [(torch._C, "_get_tracing_state"), (torch._C, "_is_tracing"), (torch.jit, "is_tracing")]
-    for owner, name in states:
+    for owner, name, value in [*((owner, name, lambda: True) for owner, name in states), (torch, "Size", Sizes)]:
         changed.append((owner, name, getattr(owner, name)))
-        setattr(owner, name, lambda: True)
+        setattr(owner, name, value)
     try:
         yield
     finally:
         for owner, name, original in changed:
+            setattr(owner, name, original)
+
+
+class _ListsOfFloats:
+    """A function of PyTorch that takes numbers of the trace that are floats in lists of integers."""
+
+    def __init__(self, trace: Trace, original: Any) -> None:
+        self.trace = trace
+        self.original = original
+        self.operator = f"aten::{original.__name__}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.trace.active:
+            args = tuple(self._argument(value, i) for i, value in enumerate(args))
+            kwargs = {key: self._argument(value, key) for key, value in kwargs.items()}
+        return self.original(*args, **kwargs)
+
+    def _argument(self, value: Any, parameter: int | str) -> Any:
+        if not isinstance(value, (list, tuple)) or not any(map(self.trace.is_number, value)):
+            return value
+        return value if _takes(self.operator, "float", parameter) else passed(self.trace, value, parameter)
+
+
+@contextmanager
+def _lists_of_floats(trace: Trace) -> Iterator[None]:
+    """Lets operators that resize images take numbers that are floats in lists of integers, as PyTorch's parser of arguments does during
+    its own traces: `interpolate` computes such sizes during traces."""
+    owner = torch._C._nn
+    originals = {
+        name: value
+        for name, value in vars(owner).items()
+        if isinstance(value, types.BuiltinFunctionType) and _takes(f"aten::{name}", "float", "scale_factors")
+    }
+    for name, original in originals.items():
+        setattr(owner, name, _ListsOfFloats(trace, original))
+    try:
+        yield
+    finally:
+        for name, original in originals.items():
             setattr(owner, name, original)
 
 
@@ -500,6 +407,7 @@ def modes(trace: Trace) -> Iterator[None]:
         warn("A trace does not record the conversions that `torch.autocast` makes for the CPU")
     with ExitStack() as stack:
         stack.enter_context(_python_functions())
+        stack.enter_context(_lists_of_floats(trace))
         stack.enter_context(_functions_of_pytorch(trace))
         stack.enter_context(enable_python_dispatcher())
         stack.enter_context(_Calls(trace))

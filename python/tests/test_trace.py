@@ -1,13 +1,17 @@
 """Traces over tensors of this package."""
 
+import pathlib
 import threading
 import warnings
 from operator import methodcaller
 
 import pytest
+import traces
 
 import flambeau
 from flambeau import jit, tensor, torch_names
+
+RECORDED = pathlib.Path(__file__).parents[2] / "tests/oracle/sizes.txt"
 
 
 def kinds(graph):
@@ -34,6 +38,18 @@ def test_sizes_are_those_of_the_call():
     compiled = traced(f, tensor([[1.0, 2.0]]))
     flat, mean = compiled(tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     assert flat.tolist() == [1, 2, 3, 4, 5, 6] and mean.item() == 3.5
+
+
+@pytest.mark.skipif(not RECORDED.is_file(), reason="the answers of PyTorch are part of the repository only")
+@pytest.mark.parametrize("name", traces.FUNCTIONS)
+def test_sizes_are_recorded_as_by_pytorch(name):
+    function = traces.FUNCTIONS[name]
+    recorded = dict(line.split(": ", 1) for line in RECORDED.read_text().splitlines() if ": " in line)
+    x = flambeau.arange(24.0).reshape(4, 6) - 11
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = jit.trace(lambda x: function(flambeau, x), x, check_trace=False)
+    assert traces.kinds(compiled.graph) == recorded[name].split()
 
 
 def test_writes_to_views():

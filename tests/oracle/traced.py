@@ -5,7 +5,8 @@
 SUITE is a folder with recorded cases, of which those with an archive are read. Each program is built as a module of Python, from the
 libraries that define it, with the tensors of the archive; it is traced by `torch.jit.trace` and by `flambeau.jit.trace`. A program
 whose module is not known here, or whose library is not installed, is the archive's own module within one of Python. Compared are the
-kinds of nodes in order, of the graphs with all calls inlined and without tuples that only pass results, and the results for the inputs of the case. Prints one line per case and
+nodes in order with their operands, of the graphs with all calls inlined and without tuples that only pass results, and the results for
+the inputs of the case. Prints one line per case and
 the numbers of those that agree. Cases that PyTorch cannot trace are counted apart.
 
 Needs torch; torchvision, torchaudio, timm and transformers for their models.
@@ -17,6 +18,7 @@ import contextlib
 import difflib
 import json
 import pathlib
+import sys
 import warnings
 
 import torch
@@ -26,13 +28,12 @@ from torch.utils import _pytree as pytree
 
 from flambeau import jit
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python/tests"))
+from traces import calls, kinds  # noqa: E402
+
 # Registers operators of torchvision such as `nms`, which files name.
 with contextlib.suppress(ImportError):
     import torchvision  # noqa: F401
-
-# Constants and reads of attributes have other positions; the size of a tensor may stay a tensor or become an integer.
-_NO_OPERATORS = {"prim::Constant", "prim::GetAttr"}
-_SIZES = {"prim::NumToTensor", "aten::Int", "aten::size"}
 
 
 class Recurrent(nn.Module):
@@ -279,13 +280,6 @@ def built(case, suite):
     return OfArchive(loaded).eval().requires_grad_(False), f"of the archive ({reason})"
 
 
-def kinds(graph, skipped):
-    """Returns the kinds of nodes in order, those of blocks included."""
-    lines = (line.split(" = ", 1)[1] for line in str(graph).splitlines() if " = " in line)
-    found = (line.split("(")[0].split("[")[0].strip() for line in lines)
-    return [kind for kind in found if kind not in skipped]
-
-
 def differ(found, wanted):
     found, wanted = pytree.tree_leaves(found), pytree.tree_leaves(wanted)
     if len(found) != len(wanted):
@@ -324,15 +318,17 @@ def compared(case, suite, verbose):
     results = differ(found, wanted)
     if results is not None:
         return "other results", f"{made}; {results}"
-    for outcome, skipped in (("equal", _NO_OPERATORS), ("equal but for sizes", _NO_OPERATORS | _SIZES)):
-        mine, its = kinds(own, skipped), kinds(its_graph, skipped)
-        if mine == its:
-            return outcome, f"{made}; {len(its)} operators"
+    mine, its = calls(own), calls(its_graph)
+    outcome = "equal" if mine == its else "other operands"
+    if mine != its and kinds(own) != kinds(its_graph):
+        mine, its = kinds(own), kinds(its_graph)
+        outcome = "other order" if sorted(mine) == sorted(its) else "other operators"
+    if outcome == "equal":
+        return outcome, f"{made}; {len(its)} operators"
     if verbose:
         print("\n".join(difflib.unified_diff(its, mine, "PyTorch", "Flambeau", lineterm="", n=2)))
     more, fewer = (collections.Counter(mine), collections.Counter(its)), (collections.Counter(its), collections.Counter(mine))
     parts = [", ".join(f"{kind} {n}" for kind, n in (a - b).items()) or "none" for a, b in (more, fewer)]
-    outcome = "other order" if parts == ["none", "none"] else "other operators"
     return outcome, f"{made}; more: {parts[0]}; fewer: {parts[1]}"
 
 

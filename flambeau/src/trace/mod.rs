@@ -232,7 +232,10 @@ impl Tracer {
         let parts = self.recorder.unpack(value, items.len())?;
         self.run_recorded()?;
         // The recursion is bounded by the depth of types.
-        parts.iter().zip(&items).try_for_each(|(&part, item)| self.bind(part, item))
+        parts.iter().zip(&items).try_for_each(|(&part, item)| {
+            self.env.insert(part, item.clone());
+            self.bind(part, item)
+        })
     }
 }
 

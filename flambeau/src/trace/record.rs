@@ -13,8 +13,8 @@ use flambeau_ir::module::{CompilationUnit, Function};
 use flambeau_ir::schema::{ArgInfo, SchemaCall, match_call};
 use flambeau_ir::types::{NoClasses, TypeKind};
 use flambeau_ir::{
-    At, Attr, CallArg, Editor, Fault, Graph, IValue, LocId, NodeId, OpId, Prim, Registry, ScalarOverload,
-    Source, Symbol, Type, ValueId,
+    At, Attr, CallArg, Editor, Fault, Graph, IValue, ImplicitConversion, LocId, NodeId, OpId, Prim, Registry,
+    ScalarOverload, Source, Symbol, Type, ValueId,
 };
 use flambeau_tensor::{Scalar, Tensor};
 use hashbrown::HashMap;
@@ -185,14 +185,11 @@ impl Recorder {
     /// # Errors
     /// `X0002` for an unknown operator, `X0003` for operands that the schema does not have.
     pub fn call(&mut self, operator: &str, operands: &[TraceOperand]) -> Result<Vec<ValueId>, Error> {
-        let unknown = || {
-            Error::new(Fault::Unsupported, "X0002", format!("the operator `{operator}` cannot be recorded"))
-        };
         let (name, overload) = operator.split_once('.').unwrap_or((operator, ""));
         // As PyTorch, traces name operators that have synonyms by one of them.
         let name = self.registry.canonical(Symbol::new(name)).unwrap_or_else(|| Symbol::new(name));
         let op = self.registry.find(name, Symbol::new(overload)).or_else(|| self.registry.lookup(operator));
-        let op = op.ok_or_else(unknown)?;
+        let op = op.ok_or_else(|| unknown(operator))?;
         let op = self.overload_for_number(op, operands);
         let registry = Arc::clone(&self.registry);
         let schema = registry.schema(op);
@@ -302,10 +299,44 @@ impl Recorder {
         let values: Result<Vec<ValueId>, Error> =
             operands.iter().zip(types).map(|(operand, ty)| self.operand(operand, ty)).collect();
         let values = values?;
-        let mut edit = self.end();
-        let results = edit.inline_graph(body, &values, None);
-        let results = results.map_err(|error| Error::misuse(error.to_string()))?;
-        Ok(packed(&mut edit, &results))
+        let last = self.last_node();
+        let results = self.end().inline_graph(body, &values, None);
+        let mut results = results.map_err(|error| Error::misuse(error.to_string()))?;
+        self.move_conversions(last, &values, &mut results)?;
+        Ok(packed(&mut self.end(), &results))
+    }
+
+    /// Replaces implicit conversions of operands to numbers, in the nodes behind `last`, by those that a call of an operator has. PyTorch's
+    /// tracer sees no other conversions.
+    fn move_conversions(
+        &mut self,
+        last: Option<NodeId>,
+        operands: &[ValueId],
+        results: &mut [ValueId],
+    ) -> Result<(), Error> {
+        let graph = &self.graph;
+        let conversion = |node: NodeId| {
+            self.registry.facet::<ImplicitConversion>(graph.op(node).row()?)?;
+            let operand = graph.operands(node).next()?;
+            (graph.ty(operand).is_tensor() && operands.contains(&operand)).then_some((
+                node,
+                operand,
+                graph.result(node, 0),
+            ))
+        };
+        let first = last.unwrap_or_else(|| graph.param(graph.root()));
+        let found: Vec<(NodeId, ValueId, ValueId)> =
+            std::iter::successors(graph.next(first), |&node| graph.next(node))
+                .filter_map(conversion)
+                .collect();
+        for (node, operand, result) in found {
+            let number = self.converted(operand, self.graph.ty(result))?;
+            let mut edit = self.graph.edit();
+            edit.replace_all_uses(result, number);
+            edit.erase(node);
+            results.iter_mut().filter(|value| **value == result).for_each(|value| *value = number);
+        }
+        Ok(())
     }
 
     /// Appends a call of a function, which the recorded program then has as well under the given name, or one made of it, with the
@@ -447,7 +478,11 @@ impl Recorder {
     pub fn unpack(&mut self, value: ValueId, count: usize) -> Result<Vec<ValueId>, Error> {
         let ty = self.graph.ty(value);
         if ty.as_tuple().is_some() {
-            return Ok(self.end().unpack_tuple(value).to_vec());
+            let made = self.graph.def(value);
+            return Ok(match self.graph.is_prim(made, Prim::TupleConstruct) {
+                true => self.graph.operands(made).collect(),
+                false => self.end().unpack_tuple(value).to_vec(),
+            });
         }
         let elem =
             ty.list_elem().ok_or_else(|| Error::misuse(format!("a value of type {ty} has no elements")))?;
@@ -538,7 +573,19 @@ impl Recorder {
             TypeKind::Number => "aten::ScalarImplicit",
             _ => return Ok(value),
         };
-        Ok(self.call(conversion, &[value.into()])?[0])
+        self.convert_at_definition(conversion, value)
+    }
+
+    /// Converts a tensor to a number directly behind the node that defines it, where PyTorch's tracer converts it: later conversions
+    /// of the same tensor come before earlier ones, and before all nodes that ran in between.
+    fn convert_at_definition(&mut self, conversion: &str, value: ValueId) -> Result<ValueId, Error> {
+        let op = self.registry.lookup(conversion).ok_or_else(|| unknown(conversion))?;
+        let result = self.registry.schema(op).returns.first().map_or(Type::ANY, |ret| ret.ty);
+        let definition = self.graph.def(value);
+        let loc = self.graph.loc(definition);
+        let mut edit = self.graph.edit();
+        edit.at(At::after(definition)).loc(loc);
+        Ok(edit.value(op, &[value], result))
     }
 
     /// Ends the trace with a result; the graph becomes the entry `forward` of a program.
@@ -612,6 +659,10 @@ impl Recorder {
         flambeau_ir::verify::verify_with(&self.graph, &*self.unit)?;
         Ok(())
     }
+}
+
+fn unknown(operator: &str) -> Error {
+    Error::new(Fault::Unsupported, "X0002", format!("the operator `{operator}` cannot be recorded"))
 }
 
 /// Returns the names of the functions that a graph refers to, in nested blocks and subgraphs as well.
