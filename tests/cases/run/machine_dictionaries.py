@@ -23,22 +23,23 @@ def vowels(text: str):
 # code(s6): 11 words, 1 values
 #    0  v0 = prim::DictConstruct()
 #    1  s7 = 0
-#    2  JILe s6, 0 -> 17
+#    2  JILe s6, 0 -> 18
 #    3  s8 = IAnd s7, 63
 #    4  s9 = DictHasI v0, s8, else                   ; no lock: v0 is the only handle
 #    5  s9 = aten::__contains__.int(v0, s8)          ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#    6  JFalse s9 -> 14
+#    6  JFalse s9 -> 15
 #    7  s9 = DictGetI v0, s8, else                   ; no lock: v0 is the only handle
 #    8  s9 = aten::__getitem__.Dict_int(v0, s8)      ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
 #    9  s10 = IShr s7, 3
 #   10  s10 = IAdd s9, s10
 #   11  DictSetI v0, s8, s10, else                   ; no lock: v0 is the only handle
 #   12  aten::_set_item.int(v0, s8, s10)             ; s8, s10 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#   13  Jmp 16
-#   14  DictSetI v0, s8, 1, else                     ; no lock: v0 is the only handle
-#   15  aten::_set_item.int(v0, s8, 1)               ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#   16  Next s7 < s6 -> 3
-#   17  Ret (move v0)
+#   13  Next s7 < s6 -> 3
+#   14  Jmp 18
+#   15  DictSetI v0, s8, 1, else                     ; no lock: v0 is the only handle
+#   16  aten::_set_item.int(v0, s8, 1)               ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#   17  Next s7 < s6 -> 3
+#   18  Ret (move v0)
 # code(v0): 6 words, 2 values
 #    0  s2 = aten::len.str(v0)                       ; v0 counted: used later
 #    1  s3 = 0; s4 = 0

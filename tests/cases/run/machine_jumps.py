@@ -19,15 +19,15 @@ def count_primes(n: int):
 # code(s4): 12 words, 0 values
 #    0  s4 = aten::__range_length(2, s4, 1)          ; s4 boxed: the kernel takes values
 #    1  s5 = 0; s6 = 0
-#    2  JILe s4, 0 -> 24
+#    2  JILe s4, 0 -> 22
 #    3  s7 = IAdd s6, 2
 #    4  s8 = IMul 2, 2
 #    5  JILt s7, s8 -> 8
-#    6  s8 = 1
-#    7  Jmp 9
-#    8  s8 = 0
-#    9  s9 = 1; s10 = 2
-#   10  JFalse s8 -> 21
+#    6  s9 = 1; s10 = 2
+#    7  Jmp 11
+#    8  s5 = IAdd s5, 1
+#    9  Next s6 < s4 -> 3
+#   10  Jmp 22
 #   11  s8 = IMod s7, s10
 #   12  JINe s8, 0 -> 14
 #   13  s9 = 0
@@ -35,10 +35,8 @@ def count_primes(n: int):
 #   15  s8 = IMul s10, s10
 #   16  JILt s7, s8 -> 19
 #   17  s8 = s9                                      ; copied: the branch returns it
-#   18  Jmp 20
-#   19  s8 = 0
-#   20  JTrue s8 -> 11
-#   21  JFalse s9 -> 23
-#   22  s5 = IAdd s5, 1
-#   23  Next s6 < s4 -> 3
-#   24  Ret (s5)
+#   18  JTrue s8 -> 11
+#   19  JFalse s9 -> 21
+#   20  s5 = IAdd s5, 1
+#   21  Next s6 < s4 -> 3
+#   22  Ret (s5)

@@ -31,7 +31,7 @@ def notes(cell: Cell, rows: List[List[float]], names: Dict[str, int], n: int):
 #    1  v4 = prim::ListConstruct()
 #    2  s4 = 0; s5 = 0
 #    3  s6 = 1; s7 = 0
-#    4  JILe s3, 0 -> 30
+#    4  JILe s3, 0 -> 32
 #    5  AppendI v3, s7                               ; may lock v3: it may be reachable from outside
 #    6  AppendV v4, v3                               ; may lock v4: it may be reachable from outside; v3 counted: the list keeps it
 #    7  v5 = ListGetV v1, s7                         ; may lock v1: the caller may hold it; v5 counted: the list keeps it
@@ -50,16 +50,18 @@ def notes(cell: Cell, rows: List[List[float]], names: Dict[str, int], n: int):
 #   20  v5 = GetSlot v0, 0                           ; may lock v0: the caller may hold it; v5 counted: the object keeps it; boxed: the type is int?
 #   21  s8 = IsNot v5, None
 #   22  Drop v5
-#   23  JFalse s8 -> 26
+#   23  JFalse s8 -> 29
 #   24  s4 = FAdd s9, 1.
-#   25  Jmp 27
-#   26  s4 = s9                                      ; copied: the branch returns it
-#   27  s9 = s5; s5 = s6                             ; copied: the loop carries it
-#   28  s6 = s9                                      ; copied: the loop carries it
-#   29  Next s7 < s3 -> 5
-#   30  Drop v0
-#   31  Drop v2
-#   32  Drop v1
-#   33  v1 = prim::TupleConstruct(s4, s5, s6)        ; s4, s5, s6 boxed: the container holds values
-#   34  v3 = prim::TupleConstruct(move v3, move v4, move v1)
-#   35  Ret (move v3)
+#   25  s9 = s5; s5 = s6                             ; copied: the loop carries it
+#   26  s6 = s9                                      ; copied: the loop carries it
+#   27  Next s7 < s3 -> 5
+#   28  Jmp 32
+#   29  s4 = s9; s9 = s5                             ; copied: the branch returns it
+#   30  s5 = s6; s6 = s9                             ; copied: the loop carries it
+#   31  Next s7 < s3 -> 5
+#   32  Drop v0
+#   33  Drop v2
+#   34  Drop v1
+#   35  v1 = prim::TupleConstruct(s4, s5, s6)        ; s4, s5, s6 boxed: the container holds values
+#   36  v3 = prim::TupleConstruct(move v3, move v4, move v1)
+#   37  Ret (move v3)

@@ -19,6 +19,12 @@ pub(super) enum Access {
 }
 
 impl Access {
+    pub(super) fn register(self) -> u32 {
+        match self {
+            Access::Read(r) | Access::Write(r) | Access::MayWrite(r) => r,
+        }
+    }
+
     fn may_write(self) -> Option<u32> {
         match self {
             Access::MayWrite(r) => Some(r),

@@ -4,15 +4,18 @@
 //! jumps to a test of this word, and a value that a loop carries is computed in one register and moved to another. This
 //! pass sees the whole code and its [`WordLiveness`]:
 //!
-//! 1. A jump to a test whose outcome is known continues at the target of the test (*threading*); a test whose outcome is known
-//!    becomes a jump, or nothing. A test that jumps over a jump is inverted and jumps itself.
-//! 2. A move of a word that is not read afterwards is deleted; an operation whose result is only moved computes it in
-//!    the destination of the move; a comparison that is only tested becomes a comparing jump.
+//! 1. Jumps are threaded ([`threads`]): a jump to a test whose outcome is known continues at the target of the test; a test whose
+//!    outcome is known becomes a jump, or nothing. A test that jumps over a jump is inverted and jumps itself.
+//! 2. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose result is only moved computes it in
+//!    the destination of the move; registers that are moved and never live at the same time become one ([`coalesce`]); a
+//!    comparison that is only tested becomes a comparing jump.
 //! 3. Two moves in sequence become one instruction.
 //!
 //! Only code with loops is optimized: elsewhere, an instruction runs once.
 
+mod coalesce;
 mod liveness;
+mod threads;
 
 use super::Emit;
 use super::control::jump_of;
@@ -20,8 +23,6 @@ use crate::bytecode::{Instr, Opcode};
 use flambeau_ir::NodeId;
 use liveness::{Access, WordLiveness, accesses};
 
-/// Maximal number of tests that a jump is threaded through; bounds cycles of jumps.
-const MAX_THREADED: usize = 8;
 /// Maximal distance of two instructions that are combined, so that the time is linear in the size of the code.
 const WINDOW: usize = 16;
 
@@ -32,19 +33,30 @@ impl Emit<'_> {
         if !loops {
             return;
         }
-        // The first round leaves tests that are reached in one way only, whose outcomes are known then.
-        for _ in 0..2 {
-            self.thread_jumps();
+        // Each round leaves tests that are reached in one way only, whose outcomes are known then.
+        let limit = threads::MAX_GROWTH * self.instrs.len() + WINDOW;
+        for _ in 0..threads::ROUNDS {
+            self.thread_jumps(limit);
+            self.delete_unreachable();
         }
+        self.forward_moves();
+        // Moves that are not read would keep registers apart.
+        self.optimize_blocks();
+        self.coalesce_moves();
+        self.optimize_blocks();
+        // What was between a test and a jump may be deleted.
+        let deleted = self.invert_jumps();
+        self.compact(&deleted);
+        self.join_moves();
+    }
+
+    /// Deletes and combines instructions of all basic blocks.
+    fn optimize_blocks(&mut self) {
         let Some(mut liveness) = WordLiveness::new(self) else { return };
         let mut deleted = vec![false; self.instrs.len()];
         for block in (0..liveness.block_count()).rev() {
             self.optimize_block(&mut liveness, block, &mut deleted);
         }
-        self.join_moves(&liveness, &mut deleted);
-        self.compact(&deleted);
-        // What was between a test and a jump may be deleted.
-        let deleted = self.invert_jumps();
         self.compact(&deleted);
     }
 
@@ -62,81 +74,51 @@ impl Emit<'_> {
         is_target
     }
 
-    /// Redirects jumps to tests whose outcome is known where the jump is, and replaces such tests by jumps.
-    fn thread_jumps(&mut self) {
-        let (count, is_target) = (self.instrs.len(), self.targets());
-        // Known words of the current basic block. There are few, since only moves of constants add one.
-        let mut known: Vec<(u32, u64)> = Vec::new();
-        for (at, is_target) in is_target.into_iter().enumerate().take(count) {
-            if is_target {
-                known.clear();
-            }
-            let mut i = self.instrs[at];
-            if let Opcode::JTrue | Opcode::JFalse = i.op
-                && let Some((_, word)) = known.iter().find(|(register, _)| *register == i.a)
-                && i.c as usize > at
-            {
-                let is_taken = (*word != 0) == (i.op == Opcode::JTrue);
-                i = Instr { op: Opcode::Jmp, a: 0, b: 0, c: if is_taken { i.c } else { at as u32 + 1 }, ..i };
-                self.instrs[at] = i;
-            }
-            if i.op == Opcode::Jmp {
-                self.thread(at, &known);
-            }
-            accesses(self, &i, |access| match access {
-                Access::Read(_) => {}
-                Access::Write(r) | Access::MayWrite(r) => known.retain(|&(register, _)| register != r),
-            });
-            if i.op == Opcode::MovS
-                && let Some(&word) = self.scalars.get(i.b as usize)
-                && known.len() < WINDOW
-            {
-                known.push((i.a, word));
-            }
-        }
-    }
-
-    fn thread(&mut self, at: usize, known: &[(u32, u64)]) {
-        for _ in 0..MAX_THREADED {
-            let target = self.instrs[at].c as usize;
-            let test = self.instrs[target];
-            let word = || known.iter().find(|(register, _)| *register == test.a).map(|(_, word)| *word != 0);
-            let next = match (test.op, word()) {
-                (Opcode::Jmp, _) => test.c,
-                (Opcode::JTrue, Some(true)) | (Opcode::JFalse, Some(false)) => test.c,
-                (Opcode::JTrue, Some(false)) | (Opcode::JFalse, Some(true)) => target as u32 + 1,
-                _ => return,
-            };
-            // A loop is entered at its start only, so that each iteration consumes fuel.
-            let is_backward = test.c as usize <= target;
-            if next as usize == target || is_backward && next as usize > at {
-                return;
-            }
-            self.instrs[at].c = next;
-            // A jump backwards belongs to its loop: it fails when a limit is reached.
-            if next as usize <= at {
-                self.nodes[at] = self.nodes[target];
-            }
-        }
-    }
-
     /// Lets a test that jumps over a jump jump to its target, if the test fails. Returns which instructions are deleted.
     fn invert_jumps(&mut self) -> Vec<bool> {
         let (is_target, mut deleted) = (self.targets(), vec![false; self.instrs.len()]);
         for at in 0..self.instrs.len().saturating_sub(1) {
+            deleted[at] |= self.instrs[at].op == Opcode::Jmp && self.instrs[at].c as usize == at + 1;
             let (test, jump) = (self.instrs[at], self.instrs[at + 1]);
             let over = jump.op == Opcode::Jmp && test.op.is_jump() && test.c as usize == at + 2;
-            // A jump backwards belongs to its loop, where it consumes fuel.
-            if !over || is_target[at + 1] || jump.c as usize <= at + 1 {
+            if !over || is_target[at + 1] {
                 continue;
             }
             if let Some((op, swapped)) = inverted(test.op) {
                 let (a, b) = if swapped { (test.b, test.a) } else { (test.a, test.b) };
                 self.instrs[at] = Instr { op, a, b, c: jump.c, ..test };
+                // A jump backwards belongs to its loop, where it consumes fuel.
+                self.nodes[at] = self.nodes[at + 1];
                 deleted[at + 1] = true;
             }
         }
         deleted
+    }
+
+    /// Lets moves of words that are themselves moved in the same basic block read the first word.
+    fn forward_moves(&mut self) {
+        let (count, is_target) = (self.instrs.len(), self.targets());
+        // Destinations and sources of moves of the current basic block.
+        let mut moved: Vec<(u32, u32)> = Vec::new();
+        for (at, is_target) in is_target.into_iter().enumerate().take(count) {
+            if is_target {
+                moved.clear();
+            }
+            let mut i = self.instrs[at];
+            if i.op == Opcode::MovS
+                && let Some((_, from)) = moved.iter().find(|(to, _)| *to == i.b)
+            {
+                i.b = *from;
+                self.instrs[at] = i;
+            }
+            accesses(self, &i, |access| match access {
+                Access::Read(_) => {}
+                Access::Write(r) | Access::MayWrite(r) => moved.retain(|&(to, from)| to != r && from != r),
+            });
+            if i.op == Opcode::MovS && i.a != i.b && moved.len() < WINDOW {
+                moved.push((i.a, i.b));
+            }
+        }
     }
 
     /// Deletes and combines instructions of one basic block, from its end to its start.
@@ -228,23 +210,23 @@ impl Emit<'_> {
     }
 
     /// Combines moves in sequence.
-    fn join_moves(&mut self, liveness: &WordLiveness, deleted: &mut [bool]) {
-        for block in 0..liveness.block_count() {
-            let mut before: Option<usize> = None;
-            for at in liveness.range(block).filter(|at| !deleted[*at]).collect::<Vec<_>>() {
-                let i = self.instrs[at];
-                let is_move = i.op == Opcode::MovS;
-                match before.take() {
-                    Some(first) if is_move && u8::try_from(i.b).is_ok() => {
-                        let pair = &mut self.instrs[first];
-                        *pair = Instr { op: Opcode::MovPair, c: i.a, d: i.b as u8, ..*pair };
-                        deleted[at] = true;
-                    }
-                    _ if is_move => before = Some(at),
-                    _ => {}
+    fn join_moves(&mut self) {
+        let (is_target, mut deleted) = (self.targets(), vec![false; self.instrs.len()]);
+        let mut before: Option<usize> = None;
+        for at in 0..self.instrs.len() {
+            let i = self.instrs[at];
+            let is_move = i.op == Opcode::MovS;
+            match before.take().filter(|_| !is_target[at]) {
+                Some(first) if is_move && u8::try_from(i.b).is_ok() => {
+                    let pair = &mut self.instrs[first];
+                    *pair = Instr { op: Opcode::MovPair, c: i.a, d: i.b as u8, ..*pair };
+                    deleted[at] = true;
                 }
+                _ if is_move => before = Some(at),
+                _ => {}
             }
         }
+        self.compact(&deleted);
     }
 
     /// Removes the deleted instructions and adapts the jumps.
