@@ -176,14 +176,17 @@ macro_rules! for_each_operation {
                 IAddSub = IAdd, ISub;
                 IAddMul = IAdd, IMul;
                 IAddMod = IAdd, IMod;
+                IAddModBy = IAdd, IModBy;
                 ISubAdd = ISub, IAdd;
                 ISubSub = ISub, ISub;
                 ISubMul = ISub, IMul;
                 ISubMod = ISub, IMod;
+                ISubModBy = ISub, IModBy;
                 IMulAdd = IMul, IAdd;
                 IMulSub = IMul, ISub;
                 IMulMul = IMul, IMul;
                 IMulMod = IMul, IMod;
+                IMulModBy = IMul, IModBy;
                 FAddAdd = FAdd, FAdd;
                 FAddSub = FAdd, FSub;
                 FAddMul = FAdd, FMul;
@@ -199,6 +202,7 @@ macro_rules! for_each_operation {
             IMul(a: i64, b: i64) -> i64 = Ok(a.wrapping_mul(b));
             IFloorDiv(a: i64, b: i64) -> i64 = floor_div(a, b);
             IMod(a: i64, b: i64) -> i64 = modulo(a, b);
+            IModBy(a: i64, b: i64) -> i64 = modulo_by(a, b);
             IAnd(a: i64, b: i64) -> i64 = Ok(a & b);
             IOr(a: i64, b: i64) -> i64 = Ok(a | b);
             IXor(a: i64, b: i64) -> i64 = Ok(a ^ b);
@@ -313,7 +317,7 @@ macro_rules! define {
             $(#[inline(always)]
             pub(crate) fn $name($($p: $t),*) -> Result<$r, ScalarFault> {
                 #[allow(unused_imports, reason = "only some meanings need a helper")]
-                use super::{floor_div, modulo, power, truncate};
+                use super::{floor_div, modulo, modulo_by, power, truncate};
                 $body
             })*
         }
@@ -346,6 +350,44 @@ fn modulo(a: i64, b: i64) -> Result<i64, ScalarFault> {
     }
     let r = a.wrapping_rem(b);
     Ok(if r != 0 && (r < 0) != (b < 0) { r + b } else { r })
+}
+
+/// The remainder of a division by a [`SmallDivisor`].
+#[inline(always)]
+fn modulo_by(a: i64, divisor: i64) -> Result<i64, ScalarFault> {
+    SmallDivisor(divisor as u64).modulo(a)
+}
+
+/// A constant divisor of 2 to 16 bits, in the low bits, and above them its reciprocal: `2^48` divided by it, rounded up.
+///
+/// The remainder of a dividend of at most 32 bits is the fraction of the product with the reciprocal, times the divisor: two
+/// multiplications, where a division takes longer.
+#[derive(Clone, Copy)]
+pub(crate) struct SmallDivisor(pub(crate) u64);
+
+impl SmallDivisor {
+    const BITS: u32 = 16;
+
+    /// Returns the word of a divisor that is not too large.
+    pub(crate) fn of(divisor: u64) -> Option<SmallDivisor> {
+        let reciprocal = (1u64 << 48).div_ceil(u64::max(divisor, 1));
+        (2..1 << Self::BITS).contains(&divisor).then_some(SmallDivisor(reciprocal << Self::BITS | divisor))
+    }
+
+    /// Returns the divisor.
+    #[inline(always)]
+    pub(crate) fn divisor(self) -> u64 {
+        self.0 & ((1 << Self::BITS) - 1)
+    }
+
+    #[inline(always)]
+    fn modulo(self, a: i64) -> Result<i64, ScalarFault> {
+        if a as u64 >> 32 != 0 {
+            return modulo(a, self.divisor() as i64);
+        }
+        let fraction = (self.0 >> Self::BITS).wrapping_mul(a as u64) << Self::BITS;
+        Ok(((u128::from(fraction) * u128::from(self.divisor())) >> 64) as i64)
+    }
 }
 
 #[inline(always)]
@@ -603,6 +645,25 @@ mod tests {
         assert_eq!(int2(ScalarOp::IMod, 1 << 40, 0), Err(ScalarFault::ModuloByZero));
         assert_eq!(int2(ScalarOp::IFloorDiv, i64::MIN, -1), Ok(i64::MIN));
         assert_eq!(int2(ScalarOp::IMod, i64::MIN, -1), Ok(0));
+    }
+
+    #[test]
+    fn remainders_by_small_constants_are_those_of_divisions() {
+        assert!([0, 1, 1 << 16, 1 << 40].into_iter().all(|divisor| SmallDivisor::of(divisor).is_none()));
+        for divisor in (2..2000).chain(65_000..65_536) {
+            let by = SmallDivisor::of(divisor).expect("a small divisor");
+            assert_eq!(by.divisor(), divisor);
+            let (divisor, word) = (divisor as i64, by.0 as i64);
+            let multiple = u32::MAX as i64 / divisor * divisor;
+            let large = [u32::MAX as i64, 1 << 32, i64::MAX, i64::MIN, -1, -divisor];
+            for a in (0..100).chain(multiple - 2..multiple + 2).chain(large) {
+                assert_eq!(
+                    int2(ScalarOp::IModBy, a, word),
+                    int2(ScalarOp::IMod, a, divisor),
+                    "{a} % {divisor}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ mod notes;
 
 use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
 use crate::fast_path::FastPath;
-use crate::intrinsic::ScalarKind;
+use crate::intrinsic::{ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::value::IValue;
 use notes::Notes;
 use std::fmt;
@@ -33,6 +33,13 @@ impl Code {
         }
     }
 
+    /// Returns the constant divisor of a remainder.
+    fn divisor(&self, r: u32) -> String {
+        self.scalars
+            .get(r as usize)
+            .map_or_else(String::new, |word| SmallDivisor(*word).divisor().to_string())
+    }
+
     fn site(&self, at: u32) -> String {
         let site = &self.sites[at as usize];
         let name = match &site.work {
@@ -58,12 +65,18 @@ impl Code {
         let op = match i.op.kind() {
             OpcodeKind::Scalar(op) => {
                 let (kinds, _) = op.signature();
-                let args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
+                let mut args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
+                if op == ScalarOp::IModBy {
+                    args[1] = self.divisor(i.c);
+                }
                 return format!("s{} = {name} {}", i.a, args.join(", "));
             }
             OpcodeKind::Pair([first, second]) => {
                 let kind = first.signature().1;
-                let [b, c, d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
+                let [b, c, mut d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
+                if second == ScalarOp::IModBy {
+                    d = self.divisor(u32::from(i.d));
+                }
                 return format!("s{} = {second:?} ({first:?} {b}, {c}), {d}", i.a);
             }
             OpcodeKind::Special(op) => op,

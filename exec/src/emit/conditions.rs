@@ -1,6 +1,6 @@
 //! Register bank of a type, comparisons that become conditional jumps, and divisions that need none.
 
-use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
+use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
 
 /// Returns the kind of word that holds values of a static type; `None` for the value bank.
@@ -22,15 +22,19 @@ pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
     }
 }
 
-/// Returns the operation and its right operand that compute an integer division by a constant power of two, or its remainder.
-/// Both round towards minus infinity, as the shift and the mask do.
+/// Returns the operation and its right operand that compute an integer division by a constant power of two, or the remainder of
+/// one by a small constant. Both round towards minus infinity, as the shift and the mask do.
 pub(super) fn without_division(graph: &Graph, node: NodeId, op: ScalarOp) -> Option<(ScalarOp, u64)> {
     let divisor = match op {
         ScalarOp::IFloorDiv | ScalarOp::IMod => graph.operands(node).nth(1).and_then(|v| graph.constant(v)),
         _ => None,
     };
-    let divisor = u64::try_from(divisor?.as_int()?).ok().filter(|d| d.is_power_of_two())?;
+    let divisor = u64::try_from(divisor?.as_int()?).ok()?;
     Some(match op {
+        _ if !divisor.is_power_of_two() => {
+            let small = SmallDivisor::of(divisor).filter(|_| op == ScalarOp::IMod)?;
+            (ScalarOp::IModBy, small.0)
+        }
         ScalarOp::IMod => (ScalarOp::IAnd, divisor - 1),
         _ => (ScalarOp::IShr, u64::from(divisor.ilog2())),
     })

@@ -347,7 +347,9 @@ impl Emit<'_> {
             let (value, word) = (self.as_word(value, ScalarKind::Int, node), self.word(word));
             self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
             let dest = self.result_word(node);
-            self.push(node, Opcode::of_scalar(reduced), dest, value, word);
+            if !self.paired(node, reduced, dest, args, [value, word]) {
+                self.push(node, Opcode::of_scalar(reduced), dest, value, word);
+            }
             return true;
         }
         let unfit = |(&v, &k): (&ValueId, &ScalarKind)| {
