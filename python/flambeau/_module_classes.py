@@ -21,7 +21,7 @@ from ._names import scope_of, scope_of_names
 from ._objects import literal
 from ._overloads import implementation_text, overloads_of
 from ._signatures import raise_instead
-from ._sources import Place, Source
+from ._sources import Place, Source, definition
 from ._texts import Texts
 from ._types import ModuleType
 from .errors import CompileError, UnsupportedError, misuse, reached_from
@@ -45,6 +45,17 @@ def _hints(cls: type) -> dict[str, Any]:
         return typing.get_type_hints(cls)
     except Exception:  # An annotation that cannot be evaluated says nothing about the attribute.
         return {}
+
+
+def interface_of(module: Any, name: str) -> Any:
+    """Returns the interface that a class of modules annotates for an attribute, ``None`` if it does not."""
+    hint = _hints(type(module)).get(name)
+    return hint if is_interface(hint) else None
+
+
+def _states_result(function: types.FunctionType) -> bool:
+    """Returns whether a function has a return annotation or a type comment."""
+    return "return" in function.__annotations__ or any("# type:" in line for line in definition(function)[0])
 
 
 class ModuleClass:
@@ -265,6 +276,11 @@ class ModuleClass:
                 if hasattr(cls, name):
                     raise place_of(cls).error(
                         f"Can't define hook: {name} on class: {cls.__name__} because a method or hook with that name already exists."
+                    )
+                if kind == "_forward_pre_hooks" and not _states_result(hook):
+                    raise place_of(cls).error(
+                        f"Pre-hook '{name}' on module '{cls.__name__}' is missing a return annotation. Return annotations are "
+                        "required, please add one."
                     )
                 self._hook_functions[name] = hook
                 self._hooks.setdefault(f"_{kind}__", []).append(name)

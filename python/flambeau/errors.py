@@ -125,6 +125,27 @@ def reached_from(error: UnsupportedError, *further: Range) -> Error:
     return unsupported(error.message, [*ranges, *further], isinstance(error, AnnotationError)) if ranges and further else error
 
 
+def name_class_attributes(error: Error, classes: dict[str, type]) -> None:
+    """States in an error about a member that objects do not have that their class has it, or may inherit it."""
+    import re
+
+    lacking = re.search(r"([\w.]+)'? (?:object has no attribute or method|does not have an __init__ function)", error.message)
+    derived = classes.get(lacking[1]) if lacking else None
+    if derived is not None and derived.__bases__ != (object,):
+        note = f"TorchScript does not support inheritance: `{derived.__name__}` has only the members that it defines itself"
+        error.args = (f"{str(error).rstrip()}\n  note: {note}",)
+    hint = "Did you forget to initialize an attribute in __init__()?"
+    found = re.search(r"'([^']*)' object has no attribute or method '(\w+)'\. " + re.escape(hint), error.message)
+    cls = classes.get(found[1]) if found else None
+    if found and cls is not None and found[2] in vars(cls):
+        why = (
+            f"'{found[2]}' is defined as a class attribute which currently is not supported. Consider converting this to an "
+            "instance attribute."
+        )
+        error.message = error.message.replace(hint, why)
+        error.args = (str(error).replace(hint, why),)
+
+
 def name_calls(error: Error, ranges: Sequence[Range]) -> None:
     """Adds the ranges from which a definition was reached to an error in it, unless the compiler did."""
     if ranges and "is being compiled since it was called from" not in str(error):

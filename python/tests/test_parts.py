@@ -147,9 +147,9 @@ def test_module_that_cannot_take_a_place_is_refused_and_changes_nothing():
     walk = jit.script(Walk())
     with pytest.raises(MisuseError, match="a ScriptModule with non-scripted module"):
         walk.step = Ten()
-    with pytest.raises(UnsupportedError, match="is not compatible with interface 'Step'.*no method `amount`"):
+    with pytest.raises(MisuseError, match=r"(?s)is not compatible with interface .*Step.*does not have method 'amount' but"):
         walk.step = jit.script(Scaled(1.0))
-    with pytest.raises(MisuseError, match="Expected a value of type .*One.*' for field 'plain', but found .*Ten'"):
+    with pytest.raises(MisuseError, match="Expected a value of type .*One.*' for field 'plain', but found .*Ten \\(.*\\)'"):
         walk.plain = jit.script(Ten())
     assert walk(torch.zeros(1)).item() == 2
 
