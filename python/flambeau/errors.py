@@ -160,6 +160,34 @@ def _error(kind: str, message: str, ranges: Sequence[Range] = ()) -> Error:
     return _native.error(kind, message, list(ranges))
 
 
+_DISTANCE = 200
+"""The number of lines above a statement in which the definition that has it is looked for."""
+
+
+def _with_definition(found: Any) -> str:
+    """Returns an excerpt of a file with the first line of the function that has it."""
+    import linecache
+
+    margin, file, number, shown = found[1], found[2], int(found[3]), found[4]
+    line = linecache.getline(file, number)
+    depth = len(line) - len(line.lstrip())
+    if not line.strip() or line.lstrip().startswith(("def ", "@", "class ")):
+        return str(found[0])
+    # Excerpts are of texts without the indentation of the definition.
+    removed = depth - (len(shown) - len(shown.lstrip()))
+    for above in range(number - 1, max(number - _DISTANCE, 0), -1):
+        line = linecache.getline(file, above).rstrip()
+        if not line.strip() or len(line) - len(line.lstrip()) >= depth:
+            continue
+        depth = len(line) - len(line.lstrip())
+        if line.lstrip().startswith(("def ", "async def ")):
+            head, _, excerpt = str(found[0]).partition("\n")
+            return f"{head}\n{margin}{above:>{len(str(number))}} | {line[max(removed, 0) :]}\n{excerpt}"
+        if line.lstrip().startswith("class "):
+            break
+    return str(found[0])
+
+
 def _make(
     fault: str,
     code: str,
@@ -183,6 +211,7 @@ def _make(
 
     # Positions as in tracebacks of Python, which tools recognize.
     text = re.sub(r"(?m)^( *)--> (.*):(\d+):\d+$", r'\1File "\2", line \3', text)
+    text = re.sub(r'(?m)^( *)File "(.*)", line (\d+)\n *\d+ \| (.*)$', _with_definition, text)
     error = cls(text)
     error.code = code
     error.message = message

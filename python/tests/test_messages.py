@@ -289,3 +289,19 @@ def test_values_without_names_have_the_numbers_of_their_positions():
     graph = relu.graph
     graph.run("canonicalize")
     assert "%1 : Tensor = aten::relu(%x.1)" in str(graph)
+
+
+def test_excerpts_have_the_line_of_the_definition():
+    def inner(x: int) -> int:
+        y = x
+        if y > 1:
+            return not_defined
+        return y
+
+    def outer(x: int) -> int:
+        return inner(x)
+
+    lines = refused(outer).splitlines()
+    at = next(i for i, line in enumerate(lines) if "return not_defined" in line)
+    assert lines[at - 1].endswith("| def inner(x: int) -> int:")
+    assert any(line.endswith("| def outer(x: int) -> int:") for line in lines)
