@@ -780,3 +780,15 @@ def test_constants_of_modules_are_not_assigned():
     for kind in (AttributeError, RuntimeError):
         with pytest.raises(kind, match="Cannot mutate TorchScript constant value"):
             module.kept = 6
+
+
+def test_schemes_of_quantization_are_numbers():
+    class Compares(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scheme = torch.per_tensor_affine
+
+        def forward(self):
+            return self.scheme == torch.per_tensor_affine, self.scheme == torch.per_tensor_symmetric
+
+    assert jit.script(Compares())() == Compares()() == (True, False)
