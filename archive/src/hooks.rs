@@ -25,7 +25,8 @@ const CALL: &str = "__call__";
 ///
 /// # Errors
 ///
-/// Returns `A0045` if the result of a hook does not match the parameters of `forward` or of the next hook.
+/// Returns `A0045` if the parameters or the result of a hook do not match the parameters or the result of `forward` or of the
+/// hook before.
 pub fn call_with_hooks(
     unit: &CompilationUnit,
     registry: &Arc<Registry>,
@@ -53,16 +54,14 @@ pub fn call_with_hooks(
     let object = inputs[0];
     let mut inputs = inputs.split_off(1);
     for &hook in before {
-        let given = caller.tuple(&inputs);
-        let result = caller.method(hook, &[object, given])?;
+        let result = caller.hook(hook, object, &inputs, None)?;
         inputs = caller.replaced_inputs(inputs, result);
     }
     let mut args = vec![object];
     args.extend(&inputs);
     let mut output = caller.method(forward, &args)?;
     for &hook in behind {
-        let given = caller.tuple(&inputs);
-        let result = caller.method(hook, &[object, given, output])?;
+        let result = caller.hook(hook, object, &inputs, Some(output))?;
         if caller.ty(result) != Type::NONE {
             output = result;
         }
@@ -102,6 +101,117 @@ impl Caller<'_> {
             None if ty == Type::NONE => inputs,
             None => vec![result],
         }
+    }
+
+    /// Calls a hook: one before `forward`, or one behind it with its output.
+    fn hook(
+        &mut self,
+        name: Symbol,
+        object: ValueId,
+        inputs: &[ValueId],
+        output: Option<ValueId>,
+    ) -> Result<ValueId, ArchiveError> {
+        if let Some(why) = self.mismatch(name, inputs, output) {
+            return Err(ArchiveError::new(ArchiveCode::Type, self.signature(name, inputs, output, &why)));
+        }
+        let given = self.tuple(inputs);
+        let args: Vec<ValueId> = [object, given].into_iter().chain(output).collect();
+        self.method(name, &args)
+    }
+
+    /// Returns why a hook cannot be called, if it cannot.
+    fn mismatch(&self, name: Symbol, inputs: &[ValueId], output: Option<ValueId>) -> Option<String> {
+        let method = self.unit.method(self.class, name)?;
+        let schema = &method.schema;
+        let (found, wanted) = (schema.args.len(), 2 + usize::from(output.is_some()));
+        if found != wanted {
+            return Some(format!(
+                "was expected to only have exactly {wanted} inputs but it had {found} inputs."
+            ));
+        }
+        let ty = schema.args[1].ty;
+        let shown = ty.annotation();
+        let Some(tuple) = ty.as_tuple() else {
+            return Some(format!(
+                "expected the input argument to be typed as a Tuple but found type: '{shown}' instead."
+            ));
+        };
+        if tuple.elems.len() != inputs.len() {
+            return Some(format!(
+                "has the wrong number of contained types for the input argument's Tuple. Received type: '{shown}'."
+            ));
+        }
+        let fits = |(&value, &ty): (&ValueId, &Type)| is_subtype(self.ty(value), ty, self.unit);
+        if !inputs.iter().zip(&tuple.elems).all(fits) {
+            return Some(format!(
+                "has the wrong inner types for the input tuple argument. Received type: '{shown}'."
+            ));
+        }
+        match output {
+            Some(output) => {
+                let (given, ty) = (self.ty(output), schema.args[2].ty);
+                (!is_subtype(given, ty, self.unit)).then(|| {
+                    format!(
+                        "has the wrong type for the output argument. Received type: '{}'. Expected type: '{}'.",
+                        ty.annotation(),
+                        given.annotation()
+                    )
+                })
+            }
+            None => self.wrong_inputs(schema.return_type(), inputs),
+        }
+    }
+
+    /// Returns why the result of a hook cannot be the inputs of `forward`, if it cannot.
+    fn wrong_inputs(&self, result: Type, inputs: &[ValueId]) -> Option<String> {
+        let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v)).collect();
+        let fits = |found: &[Type]| {
+            found.len() == types.len() && found.iter().zip(&types).all(|(&a, &b)| is_subtype(a, b, self.unit))
+        };
+        let is_tuple = |ty: &Type| ty.as_tuple().is_some();
+        let single = types.first().filter(|ty| types.len() == 1 && is_tuple(ty));
+        let right = match result.as_tuple() {
+            Some(tuple) => fits(&tuple.elems),
+            None => result == Type::NONE || fits(&[result]),
+        };
+        if right {
+            return None;
+        }
+        let mut why = format!("returned the wrong type of: '{}'.", result.annotation());
+        if let Some(single) = single {
+            let nested = Type::tuple(&[*single]).annotation();
+            why += &format!(
+                " When forward has a single tuple input argument, the return needs to be 'None' or a nested tuple containing \
+                 forward's input tuple argument as in: '{nested}'."
+            );
+        }
+        Some(why)
+    }
+
+    /// Describes a wrong hook, with the signature that it must have.
+    fn signature(&self, name: Symbol, inputs: &[ValueId], output: Option<ValueId>, why: &str) -> String {
+        let class = self.class.annotation().to_string();
+        let module = class.rsplit_once('.').map_or(class.as_str(), |(_, last)| last);
+        let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v)).collect();
+        let all = Type::tuple(&types).annotation();
+        let kind = if output.is_some() { "Hook" } else { "Pre-hook" };
+        let place = if output.is_some() { "forward hook" } else { "forward pre-hook" };
+        let mut text = format!(
+            "{kind} '{name}' on module '{module}' {why}\nThis error occurred while scripting the {place} '{name}' on module \
+             '{module}'. If you did not want to script this hook remove it from the original NN module before scripting. The \
+             hook is expected to have the following signature: "
+        );
+        text += &match output {
+            Some(output) => format!("{name}(self, input: {all}, output: {}).", self.ty(output).annotation()),
+            None => {
+                let one = match types.as_slice() {
+                    [one] if one.as_tuple().is_none() => format!(", '{}',", one.annotation()),
+                    _ => String::new(),
+                };
+                format!("{name}(self, input: {all}) with a return type of either 'None'{one} or '{all}'.")
+            }
+        };
+        text
     }
 
     fn method(&mut self, name: Symbol, args: &[ValueId]) -> Result<ValueId, ArchiveError> {

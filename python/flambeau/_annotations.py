@@ -112,7 +112,7 @@ def annotation_text(
             if annotation.__name__ == "Parameter" or annotation.__name__.endswith("Tensor"):
                 # `torch.LongTensor` and others: programs have one type of tensors.
                 return "Tensor"
-            if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format"):
+            if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format", "qscheme"):
                 return _of_torch(f"torch.{annotation.__name__}")
         if module == "builtins" and not issubclass(annotation, BaseException):
             raise Unknown(f"`{annotation.__name__}`")
@@ -131,7 +131,7 @@ def _of_torch(path: str) -> str:
     name = path.rpartition(".")[2]
     if name in ("Tensor", "Parameter", "LongTensor", "FloatTensor"):
         return "Tensor"
-    if name in ("dtype", "layout", "memory_format"):
+    if name in ("dtype", "layout", "memory_format", "qscheme"):
         return "int"
     return path
 

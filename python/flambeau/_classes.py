@@ -28,6 +28,16 @@ if typing.TYPE_CHECKING:
     from ._texts import Texts
 
 
+def check_bases(cls: type) -> None:
+    """Refuses a class with bases that is compiled by itself. Of a class that a program reaches, only its own members are compiled."""
+    bases = [base for base in cls.__bases__ if base is not object]
+    if bases and not (issubclass(cls, (enum.Enum, tuple)) or is_interface(cls) or is_module_class(cls)):
+        source = Source(cls)
+        raise source.place(source.node).error(
+            f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
+        )
+
+
 def place_of(cls: type) -> Place:
     """Returns the position of a class, for errors."""
     try:
@@ -79,7 +89,11 @@ def _evaluated(text: str, find: Callable[[str], Any], cls: type, place: Place) -
     try:
         return eval(text, Names(lambda name: _local(name, find(name), cls)))  # noqa: S307 - the user's own annotation
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise place.error(f"the annotation `{text}` in `{cls.__name__}` cannot be evaluated: {error}", AnnotationError) from None
+        raise place.error(
+            f"the annotation `{text}` in `{cls.__name__}` cannot be evaluated: {error}. Issue occurred at "
+            f'File "{place.file}", line {place.line}',
+            AnnotationError,
+        ) from None
 
 
 def _local(name: str, found: Any, cls: type) -> Any:
@@ -150,15 +164,10 @@ def _plain(texts: Texts, cls: type) -> str:
     if not isinstance(node, ast.ClassDef):
         raise source.place(node).error("the source of the class cannot be found")
     of_interface = is_interface(cls)
-    bases = [base for base in cls.__bases__ if base is not object]
     is_module = is_module_class(cls)
     if is_module and not of_interface:
         raise source.place(node).error(
             f"Class '{cls.__name__}' cannot be compiled since it inherits from nn.Module, consider passing an instance instead"
-        )
-    if bases and not of_interface:
-        raise source.place(node).error(
-            f"TorchScript does not support inheritance: the class `{cls.__name__}` derives from `{bases[0].__name__}`"
         )
     name = texts.reserve_class(qualified_name(cls), cls)
     edits = Edits(source)

@@ -24,6 +24,10 @@ _CODES = {
 
 _MEMORY_FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
 _LAYOUTS = {"strided": 0}
+_QSCHEMES = {
+    "per_tensor_affine": 0, "per_channel_affine": 1, "per_tensor_symmetric": 2, "per_channel_symmetric": 3,
+    "per_channel_affine_float_qparams": 4,
+}  # fmt: skip
 
 
 class dtype:
@@ -70,12 +74,12 @@ def dtype_of_code(code: int) -> dtype:
 
 
 def code_of(value: Any) -> int | None:
-    """Returns the number of a dtype, layout or memory format of PyTorch or of this package, ``None`` for other objects."""
+    """Returns the number of a dtype, layout, memory format or scheme of quantization of PyTorch or of this package, ``None`` for other objects."""
     if isinstance(value, dtype):
         return value.code
     if type(value).__module__ == "torch":
         name = str(value).rpartition(".")[2]
-        for table in (_CODES, _MEMORY_FORMATS, _LAYOUTS):
+        for table in (_CODES, _MEMORY_FORMATS, _LAYOUTS, _QSCHEMES):
             if name in table:
                 return table[name]
     return None

@@ -17,14 +17,14 @@ from ._ignored import IgnoredMethod
 from ._markers import is_attribute, kind_of
 from ._module_kinds import container_name, is_module, overrides
 from ._module_methods import MethodRewriter
-from ._names import scope_of, scope_of_names
+from ._names import qualified_name, scope_of, scope_of_names
 from ._objects import literal
 from ._overloads import implementation_text, overloads_of
 from ._signatures import raise_instead
-from ._sources import Place, Source
+from ._sources import Place, Source, definition
 from ._texts import Texts
 from ._types import ModuleType
-from .errors import CompileError, UnsupportedError, misuse, reached_from
+from .errors import CompileError, UnsupportedError, misuse, reached_from, wrong
 from .jit import ScriptMethod
 
 if typing.TYPE_CHECKING:
@@ -45,6 +45,17 @@ def _hints(cls: type) -> dict[str, Any]:
         return typing.get_type_hints(cls)
     except Exception:  # An annotation that cannot be evaluated says nothing about the attribute.
         return {}
+
+
+def interface_of(module: Any, name: str) -> Any:
+    """Returns the interface that a class of modules annotates for an attribute, ``None`` if it does not."""
+    hint = _hints(type(module)).get(name)
+    return hint if is_interface(hint) else None
+
+
+def _states_result(function: types.FunctionType) -> bool:
+    """Returns whether a function has a return annotation or a type comment."""
+    return "return" in function.__annotations__ or any("# type:" in line for line in definition(function)[0])
 
 
 class ModuleClass:
@@ -155,6 +166,8 @@ class ModuleClass:
             if text is None and hint is not None and hint is not typing.Final:
                 try:
                     text = self.texts.annotation_text(hint, place)
+                    if is_interface(hint) and value is not None:
+                        self._check_object(value, hint)
                 except NotImplementedError:
                     # The annotation is not a type of TorchScript, such as a tuple of any length; the value may have one.
                     text = None
@@ -167,6 +180,23 @@ class ModuleClass:
             self.constants[name] = (text, literal(self.texts, value, place))
         else:
             self._add(name, value, text)
+
+    def _check_object(self, value: Any, interface: type) -> None:
+        """Adds the class of an object that an attribute of an interface has."""
+        cls, wanted = type(value), qualified_name(interface)
+        methods = [n for n, part in vars(interface).items() if isinstance(part, types.FunctionType)]
+        lacking = [name for name in methods if not hasattr(cls, name)]
+        if len(lacking) == len(methods):
+            raise wrong(
+                f"Expected an object of the interface {wanted}, but the value is not a TorchScript compatible type: its class "
+                f"`{cls.__name__}` has none of the methods"
+            )
+        if lacking:
+            raise wrong(
+                f"Object of type {qualified_name(cls)} is not compatible with interface {wanted}\nClass '{qualified_name(cls)}' does "
+                f"not have method '{lacking[0]}' but '{wanted}' does."
+            )
+        self.texts.class_name(cls)
 
     def _member(self, name: str) -> Any:
         """Returns a method or another member of the class, or the method that was bound to the module in its place."""
@@ -265,6 +295,11 @@ class ModuleClass:
                 if hasattr(cls, name):
                     raise place_of(cls).error(
                         f"Can't define hook: {name} on class: {cls.__name__} because a method or hook with that name already exists."
+                    )
+                if kind == "_forward_pre_hooks" and not _states_result(hook):
+                    raise place_of(cls).error(
+                        f"Pre-hook '{name}' on module '{cls.__name__}' is missing a return annotation. Return annotations are "
+                        "required, please add one."
                     )
                 self._hook_functions[name] = hook
                 self._hooks.setdefault(f"_{kind}__", []).append(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -245,9 +246,21 @@ class MethodRewriter(Rewriter):
             function = getattr(self.facts.cls, names[1], None)
             if kind_of(function) == "ignore":
                 self._returns(node, function)
+        if self._asks_for_method(node):
+            self.edits.replace(node, "True")
+            return
         if isinstance(node.func, ast.Name) and node.func.id == "len" and len(node.args) == 1:
             found = self._container(node.args[0])
             if found is not None and not overrides(found[1], "__len__"):
                 self.edits.replace(node, str(len(self._items(*found))))
                 return
         super().visit_Call(node)
+
+    def _asks_for_method(self, node: ast.Call) -> bool:
+        """Returns whether a call asks if `self` has a method, which may not be compiled otherwise."""
+        if not isinstance(node.func, ast.Name) or node.func.id != "hasattr" or len(node.args) != 2 or "hasattr" in self.bound:
+            return False
+        object, name = node.args
+        if getattr(object, "id", "") != "self" or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+            return False
+        return isinstance(getattr(self.facts.cls, name.value, None), types.FunctionType)

@@ -79,7 +79,18 @@ class Modules:
             return self.texts.compile()
         except CompileError as error:
             refused = [facts.refused[name] for facts in self._facts for name in facts.refused if f"attribute '{name}'" in error.message]
-            raise refused[0] if refused else error
+            if refused:
+                raise refused[0] from None
+            origin = self.texts.origin(error.file or "", error.line or 0)
+            for facts in self._facts:
+                for name, function in facts.functions.items():
+                    if function is origin:
+                        note = (
+                            f"Module '{facts.cls.__name__}' has no attribute '{name}': the function exists as an attribute on the "
+                            "Python module, but we failed to compile it to a TorchScript function"
+                        )
+                        error.args = (f"{error}\n  note: {note}",)
+            raise
 
     def _is_imported(self, module: Any) -> bool:
         """Returns whether a module has no source in Python: a loaded or traced one. In a trace, whose classes have no methods,

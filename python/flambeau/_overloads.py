@@ -27,6 +27,9 @@ if typing.TYPE_CHECKING:
 _declared: dict[tuple[str, str], list[types.FunctionType]] = {}
 """Declarations by module and qualified name, until the implementation is compiled."""
 
+_taken: dict[str, int] = {}
+"""How many of PyTorch's declarations of a name belong to implementations that were compiled."""
+
 _of: weakref.WeakKeyDictionary[types.FunctionType, list[types.FunctionType]] = weakref.WeakKeyDictionary()
 
 
@@ -42,8 +45,8 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
     Raises:
         UnsupportedError: the function is a declaration itself, without an implementation.
     """
-    known = _of.get(function)
-    if known is not None:
+    known = _of.get(function, [])
+    if known and cls is not None:
         return known
     key = function.__module__, function.__qualname__
     found = _declared.get(key)
@@ -52,9 +55,15 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
         if cls is not None:
             found = internal._get_overloaded_methods(function, cls)
         else:
-            found = internal._get_fn_overloads(internal._qualified_name(function))
-    if found is None:
-        return []
+            name = internal._qualified_name(function)
+            declared = internal._get_fn_overloads(name) or []
+            # A later definition of the name has declarations of its own.
+            taken = _taken.get(name, 0)
+            found = declared[taken if taken <= len(declared) else 0 :]
+            if function not in found:
+                _taken[name] = len(declared)
+    if not found:
+        return known
     if function in found:
         source = Source(function)
         kind = "function" if cls is None else "method"
@@ -63,8 +72,9 @@ def overloads_of(function: types.FunctionType, cls: type | None = None) -> list[
             "defined after all overload declarations."
         )
     _declared.pop(key, None)
-    _of[function] = list(found)
-    return found
+    # Declarations behind the implementation add signatures.
+    _of[function] = [*known, *found]
+    return _of[function]
 
 
 def function_texts(texts: Texts, function: types.FunctionType, overloads: list[types.FunctionType]) -> str:
@@ -127,7 +137,7 @@ def _header(
         text = _typed(rewriter, arg)
         if arg.arg in own and (arg.arg not in defaults or not _is_equal(own[arg.arg], defaults[arg.arg])):
             raise declared.place(arg).error(
-                "Default parameters on overloads do not affect the runtime so they must set to the default parameter on the "
+                "Default parameters on overloads do not affect the runtime so they must equal to the default parameter on the "
                 f"implementation function. Found on parameter {arg.arg}"
             )
         if arg.arg in own or arg.arg in defaults and _fits(defaults[arg.arg], text.partition(": ")[2]):

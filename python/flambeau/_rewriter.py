@@ -64,8 +64,7 @@ class Rewriter(SignatureRewriter):
         with self._within(node, function):
             self.comments(node)
             self.signature(node, function)
-            for statement in node.body:
-                self.visit(statement)
+            self._statements(node.body)
         self.bound = outer
         self.name = ""
 
@@ -75,9 +74,26 @@ class Rewriter(SignatureRewriter):
         self.bound = outer | bound_names(node)
         with self._within(node, None):
             self.comments(node, node.body[0].lineno)
-            for statement in node.body:
-                self.visit(statement)
+            self._statements(node.body)
         self.bound = outer
+
+    def _statements(self, body: list[ast.stmt]) -> None:
+        """Rewrites statements up to one that always exits in programs. Those behind it may have constructs that TorchScript does not
+        support."""
+        for at, statement in enumerate(body):
+            self.visit(statement)
+            if self._exits_in_programs(statement) and at + 1 < len(body):
+                self._omit(body[at + 1 :])
+                return
+
+    def _exits_in_programs(self, statement: ast.stmt) -> bool:
+        taken = isinstance(statement, ast.If) and self._is_true_in_programs(statement.test) is True
+        return taken and isinstance(statement.body[-1], (ast.Raise, ast.Return))  # type: ignore[attr-defined]
+
+    def _omit(self, statements: list[ast.stmt]) -> None:
+        first, last = statements[0], statements[-1]
+        end = last.end_lineno or first.lineno, last.end_col_offset or 0
+        self.edits.replace_statement((first.lineno, first.col_offset), end, "pass")
 
     @contextmanager
     def _within(self, node: ast.FunctionDef, function: types.FunctionType | None) -> Iterator[None]:
@@ -194,9 +210,7 @@ class Rewriter(SignatureRewriter):
                 for statement in branch:
                     self.visit(statement)
             elif branch and not (branch is node.orelse and self._is_elif(branch[0])):
-                first, last = branch[0], branch[-1]
-                end = last.end_lineno or first.lineno, last.end_col_offset or 0
-                self.edits.replace_statement((first.lineno, first.col_offset), end, "pass")
+                self._omit(branch)
 
     def _is_elif(self, statement: ast.stmt) -> bool:
         line = self.edits.source.lines[statement.lineno - 1].encode()

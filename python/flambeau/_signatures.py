@@ -19,6 +19,7 @@ if typing.TYPE_CHECKING:
     from ._texts import Texts
 
 _TYPE_COMMENT = re.compile(r"#\s*type:\s*(.+)")
+_WRONG_PREFIX = re.compile(r"#[\t ]*type[\t ]*(?!: ignore(\[.*\])?$):")
 _BROADCASTING_LIST = re.compile(r"BroadcastingList\d+|_size_\d_t")
 _SIGNATURE = re.compile(r"\((.*)\)\s*->\s*(.+)")
 _NOT_RUN = "This Python function is annotated to be ignored and cannot be run"
@@ -194,6 +195,8 @@ class SignatureRewriter:
         `first` are left."""
         lines = self.edits.source.lines
         last = node.end_lineno or len(lines)
+        self._check_comments(node, lines[: last])
+        is_stated = False
         for number in range(max(node.lineno, first), last + 1):
             found = _TYPE_COMMENT.search(lines[number - 1])
             if found is None or found[1].startswith("ignore") or number in self.commented:
@@ -201,6 +204,14 @@ class SignatureRewriter:
             self.commented.add(number)
             comment = found[1].rstrip()
             signature = _SIGNATURE.fullmatch(comment)
+            if not lines[number - 1][: found.start()].strip():
+                # A line of its own states a signature; others mean nothing, as in PyTorch.
+                if is_stated or number >= node.body[0].lineno and not comment.startswith("("):
+                    self.edits.replace_range(
+                        (number, len(lines[number - 1][: found.start()].encode())), (number, len(lines[number - 1].encode())), ""
+                    )
+                    continue
+                is_stated = comment.startswith("(") and "->" in comment
             place = Place(self.edits.source.file, self.edits.source.first + number - 1, found.start() + 1, lines[number - 1])
             try:
                 if signature is not None:
@@ -218,10 +229,40 @@ class SignatureRewriter:
                 start = len(lines[number - 1][: found.start(1)].encode())
                 self.edits.replace_range((number, start), (number, start + len(comment.encode())), text)
 
+    def _check_comments(self, node: ast.FunctionDef, lines: list[str]) -> None:
+        """Refuses types of parameters in comments without a type of the result, and comments that nearly state a type."""
+        head = range(node.lineno, node.body[0].lineno)
+        stated = [n for n in range(node.lineno, len(lines) + 1) if _stated_type(lines[n - 1])]
+        of_params = [n for n in stated if n in head and lines[n - 1].partition("#")[0].strip()]
+        has_result = any("# type: (...) -> " in lines[n - 1] for n in stated)
+        if of_params and len(stated) > 1 and not has_result:
+            raise self._place_of_line(stated[0], lines).error(
+                "Return type line '# type: (...) -> ...' not found on multiline type annotation"
+            )
+        params = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        args = len(params) - (bool(params) and params[0].arg == "self")
+        if of_params and has_result and len(of_params) not in (args, len(params)):
+            raise self._place_of_line(of_params[0], lines).error(
+                f"Number of type annotations ({len(of_params)}) did not match the number of function parameters ({args})"
+            )
+        wrong = [n for n in head if _WRONG_PREFIX.search(lines[n - 1])] if not stated else []
+        if wrong:
+            raise self._place_of_line(wrong[0], lines).error(
+                f"The annotation prefix in line {wrong[0]} is probably invalid. It must be '# type:'"
+            )
+
+    def _place_of_line(self, number: int, lines: list[str]) -> Place:
+        source = self.edits.source
+        return Place(source.file, source.first + number - 1, lines[number - 1].index("#") + 1, lines[number - 1])
+
     def _comment(self, expression: str, place: Place) -> str:
         if _names_broadcasting_list(expression):
             return expression
         return self.type_text(expression.strip(), place)
+
+
+def _stated_type(line: str) -> bool:
+    return "# type:" in line and not line.partition("# type:")[2].lstrip().startswith("ignore")
 
 
 def _mutable_part(value: Any) -> list[Any] | dict[Any, Any] | None:

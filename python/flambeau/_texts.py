@@ -95,6 +95,7 @@ class Texts:
                 self._type_names, self.optional,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
+            errors.name_class_attributes(error, self._classes)
             errors.name_calls(error, self.calls(self.origin(error.file or "", error.line or 0)))
             raise
 

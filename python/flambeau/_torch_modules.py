@@ -444,7 +444,7 @@ class TorchModule(_Module, ScriptModule):
         elif f"__{name}_setter" in self._native.methods():
             self._method(f"__{name}_setter")(value)
         elif name in self._native.constants():
-            raise AttributeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{self._native.get(name)}'")
+            raise ConstantError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{self._native.get(name)}'")
         else:
             object.__setattr__(self, name, value)
 
@@ -464,9 +464,9 @@ class TorchModule(_Module, ScriptModule):
         old, declared = modules[name], self._kinds[name][1]
         is_same = old is not None and type(origin_of(old)) is type(origin_of(value)) and origin_of(value) is not None
         if not is_same and old is not None and declared == old._native.class_name:
-            raise misuse(
-                f"Expected a value of type '{declared}' for field '{name}', but found '{value._native.class_name}'"
-            )
+            shown = [_type_of_unit(declared, self), _type_of_unit(value._native.class_name, value)]
+            raise misuse(f"Expected a value of type '{shown[0]}' for field '{name}', but found '{shown[1]}'")
+        self._check_interface(name, value)
         root = self.__dict__["_root_of"]() or self
         dict.__setitem__(modules, name, value)
         _Walks.count += 1
@@ -479,10 +479,34 @@ class TorchModule(_Module, ScriptModule):
             _Walks.count += 1
             raise
 
+    def _check_interface(self, name: str, value: TorchModule) -> None:
+        """Checks that a compiled module has the methods of the interface of an attribute."""
+        from ._module_classes import interface_of
+        from ._names import qualified_name
+        from .errors import misuse
+
+        interface = interface_of(self._origin, name)
+        if interface is None:
+            return
+        own, wanted = _type_of_unit(value._native.class_name, value), qualified_name(interface)
+        for method, part in vars(interface).items():
+            if isinstance(part, types.FunctionType) and method not in value._native.methods():
+                raise misuse(
+                    f"Object of type {own} is not compatible with interface {wanted}\nClass '{own}' does not have method "
+                    f"'{method}' but '{wanted}' does. Mark the method with `@torch.jit.export` to compile it"
+                )
+
     def __dir__(self) -> Any:
         if "_native" not in self.__dict__:
             return super().__dir__()
-        return sorted({*object.__dir__(self), *self._kinds, *self._modules, *self._native.methods()})
+        origin = self._origin
+        members = () if origin is None else dir(type(origin))
+        return sorted({*object.__dir__(self), *members, *self._kinds, *self._modules, *self._native.methods()})
+
+    def _reconstruct(self, handle: ModuleHandle) -> None:
+        """Becomes the module of another compiled one, as PyTorch's method of this name."""
+        native = handle._module._native
+        self._adopt(native, self._origin, {}, {})
 
     def define(self, text: str) -> None:
         """Adds the methods of a text, in which ``self`` is this module."""
@@ -561,6 +585,16 @@ class TorchModule(_Module, ScriptModule):
 
     for _name in ("graph", "inlined_graph", "code", "code_with_constants", "save"):
         locals()[_name] = getattr(ScriptModule, _name)
+
+
+class ConstantError(AttributeError, RuntimeError):
+    """An assignment to a constant of a module: an ``AttributeError`` or a ``RuntimeError`` of PyTorch, depending on the class."""
+
+
+def _type_of_unit(name: str, module: TorchModule) -> str:
+    """Returns the name of a type with the program that has it: types of several programs may have one name."""
+    root = module.__dict__["_root_of"]() or module
+    return f"{name} (of Python compilation unit at: {id(root):#x})"
 
 
 def _is_unused(cls: type, name: str, member: property) -> bool:

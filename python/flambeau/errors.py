@@ -125,6 +125,27 @@ def reached_from(error: UnsupportedError, *further: Range) -> Error:
     return unsupported(error.message, [*ranges, *further], isinstance(error, AnnotationError)) if ranges and further else error
 
 
+def name_class_attributes(error: Error, classes: dict[str, type]) -> None:
+    """States in an error about a member that objects do not have that their class has it, or may inherit it."""
+    import re
+
+    lacking = re.search(r"([\w.]+)'? (?:object has no attribute or method|does not have an __init__ function)", error.message)
+    derived = classes.get(lacking[1]) if lacking else None
+    if derived is not None and derived.__bases__ != (object,):
+        note = f"TorchScript does not support inheritance: `{derived.__name__}` has only the members that it defines itself"
+        error.args = (f"{str(error).rstrip()}\n  note: {note}",)
+    hint = "Did you forget to initialize an attribute in __init__()?"
+    found = re.search(r"'([^']*)' object has no attribute or method '(\w+)'\. " + re.escape(hint), error.message)
+    cls = classes.get(found[1]) if found else None
+    if found and cls is not None and found[2] in vars(cls):
+        why = (
+            f"'{found[2]}' is defined as a class attribute which currently is not supported. Consider converting this to an "
+            "instance attribute."
+        )
+        error.message = error.message.replace(hint, why)
+        error.args = (str(error).replace(hint, why),)
+
+
 def name_calls(error: Error, ranges: Sequence[Range]) -> None:
     """Adds the ranges from which a definition was reached to an error in it, unless the compiler did."""
     if ranges and "is being compiled since it was called from" not in str(error):
@@ -137,6 +158,34 @@ def _error(kind: str, message: str, ranges: Sequence[Range] = ()) -> Error:
     from . import _native
 
     return _native.error(kind, message, list(ranges))
+
+
+_DISTANCE = 200
+"""The number of lines above a statement in which the definition that has it is looked for."""
+
+
+def _with_definition(found: Any) -> str:
+    """Returns an excerpt of a file with the first line of the function that has it."""
+    import linecache
+
+    margin, file, number, shown = found[1], found[2], int(found[3]), found[4]
+    line = linecache.getline(file, number)
+    depth = len(line) - len(line.lstrip())
+    if not line.strip() or line.lstrip().startswith(("def ", "@", "class ")):
+        return str(found[0])
+    # Excerpts are of texts without the indentation of the definition.
+    removed = depth - (len(shown) - len(shown.lstrip()))
+    for above in range(number - 1, max(number - _DISTANCE, 0), -1):
+        line = linecache.getline(file, above).rstrip()
+        if not line.strip() or len(line) - len(line.lstrip()) >= depth:
+            continue
+        depth = len(line) - len(line.lstrip())
+        if line.lstrip().startswith(("def ", "async def ")):
+            head, _, excerpt = str(found[0]).partition("\n")
+            return f"{head}\n{margin}{above:>{len(str(number))}} | {line[max(removed, 0) :]}\n{excerpt}"
+        if line.lstrip().startswith("class "):
+            break
+    return str(found[0])
 
 
 def _make(
@@ -162,6 +211,7 @@ def _make(
 
     # Positions as in tracebacks of Python, which tools recognize.
     text = re.sub(r"(?m)^( *)--> (.*):(\d+):\d+$", r'\1File "\2", line \3', text)
+    text = re.sub(r'(?m)^( *)File "(.*)", line (\d+)\n *\d+ \| (.*)$', _with_definition, text)
     error = cls(text)
     error.code = code
     error.message = message

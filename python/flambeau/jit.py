@@ -475,6 +475,9 @@ def _script(definition: Any, texts: Texts) -> Any:
     if builtins.isinstance(definition, types.FunctionType):
         return _compiled(definition, texts)
     if builtins.isinstance(definition, type):
+        from ._classes import check_bases
+
+        check_bases(definition)
         texts.class_name(definition)
         texts.compile()
         return definition

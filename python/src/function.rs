@@ -250,7 +250,7 @@ impl PyFunction {
                 ty.annotation(),
                 inferred.type_of().annotation()
             ),
-            _ => String::new(),
+            _ => self.missing_attribute(ty, value).unwrap_or_default(),
         };
         let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
         let shown: String = shown.chars().take(100).collect();
@@ -264,6 +264,19 @@ impl PyFunction {
             position + self.receivers(),
             self.declaration()
         )
+    }
+
+    /// States which attribute of a class an argument in the place of an object lacks.
+    #[cold]
+    fn missing_attribute(&self, ty: Type, value: &Bound<'_, PyAny>) -> Option<String> {
+        let class = self.program.unit().class(ty)?;
+        let has = |name: &str| value.hasattr(name).unwrap_or(true);
+        let missing = class.attributes.iter().find(|attribute| !has(attribute.name.as_str()))?;
+        Some(format!(
+            "\nCast error details: Tried to cast object to type {} but object was missing attribute {}",
+            ty.annotation(),
+            missing.name
+        ))
     }
 
     /// Checks that every argument by name has a parameter and every parameter an argument or a default.

@@ -203,7 +203,7 @@ impl HostCalls for Calls {
                     let name = object.get_type().name().map_or_else(|_| "?".to_owned(), |n| n.to_string());
                     let shown = object.repr().map_or_else(|_| String::new(), |text| text.to_string());
                     let shown: String = shown.chars().take(100).collect();
-                    let text = format!("{} (the value is {shown})", mismatch(&name, ty));
+                    let text = format!("{}.\nValue: {shown}", mismatch(&name, ty));
                     KernelError::new(Fault::Input, "ValueError", text)
                 }
             })
@@ -212,7 +212,7 @@ impl HostCalls for Calls {
 }
 
 fn mismatch(found: &str, ty: Type) -> String {
-    format!("cannot cast Python object of type {found} to TorchScript type {ty}")
+    format!("expected value of type {} for return value but instead got value of type {found}", ty.annotation())
 }
 
 /// Makes the exception that Python raised the cause of the run's error.

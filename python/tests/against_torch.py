@@ -106,7 +106,7 @@ def replace() -> None:
     names: dict[str, Any] = {
         "script": script, "trace": trace, "trace_module": trace_module, "CompilationUnit": unit, "freeze": jit.freeze,
         "load": jit.load, "save": jit.save, "optimize_for_inference": jit.optimize_for_inference,
-        "script_if_tracing": jit.script_if_tracing,
+        "script_if_tracing": jit.script_if_tracing, "_script_if_tracing": jit.script_if_tracing,
     }  # fmt: skip
     for name, function in names.items():
         setattr(torch.jit, name, _counted(function))
@@ -125,12 +125,14 @@ def replace() -> None:
     def run_on_text(self: Any, *texts: Any, **options: Any) -> Any:
         *checks, test = [*texts, *options.values()]
         text = test if isinstance(test, str) else str(test)
-        for closing in ("", ")]}"):
+        *first, last = dict.fromkeys(_with_marks_of_torch(text, closing) for closing in ("", ")]}", ")]}\"'"))
+        for marked in first:
             try:
-                return run(self, *checks, _with_marks_of_torch(text, closing))
+                return run(self, *checks, marked)
             except RuntimeError:
-                pass
-        return run(self, *checks, _with_marks_of_torch(text, ")]}\"'"))
+                # The object has the checks now.
+                checks = []
+        return run(self, *checks, last)
 
     class TextCheck(FileCheck):
         run = run_on_text
@@ -188,6 +190,15 @@ def _with_marks_of_torch(text: str, closing: str) -> str:
         return f"{source}\n{found['margin']}{'~' * (end - start)} <--- HERE"
 
     return _MARKS.sub(marked, text)
+
+
+class _Schema(str):
+    """The signature of a function as text, where PyTorch has an object."""
+
+    read: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_Schema.read(self), name)
 
 
 class _Text(str):
@@ -255,6 +266,9 @@ def _replace_passes(torch: Any, jit_utils: Any, flambeau: Any) -> None:
         getattr(torch._C, f"_jit_pass_{name}")(graph)
         return graph
 
+    _Schema.read = staticmethod(torch._C.parse_schema)
+    schema = flambeau.jit.ScriptFunction.schema
+    flambeau.jit.ScriptFunction.schema = property(lambda self: _Schema(schema.__get__(self)))
     jit_utils.JitTestCase.run_pass = run_pass
     _TypeText.parse_ir = staticmethod(torch._C.parse_ir)
     torch._C.parse_ir = lambda text, parse_tensor_constants=False: flambeau.parse_graph(text)
@@ -505,6 +519,11 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     # Not a part of the reasons of failures.
     os.environ["PYTORCH_PRINT_REPRO_ON_FAILURE"] = "0"
+    import torch
+
+    if not hasattr(torch._C, "has_mkldnn"):
+        # Files for PyTorch of 2023 read it.
+        torch._C.has_mkldnn = torch.backends.mkldnn.is_available()
     replace()
     found: list[dict[str, Any]] = []
     with open(options.report or os.devnull, "w") as report:

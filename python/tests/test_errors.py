@@ -32,6 +32,8 @@ def calls_with_unknown_method(x: torch.Tensor):
 def form(error):
     """Returns the ranges of an error without the parts that depend on the program."""
     ranges = str(error)[str(error).index("\n  File") :]
+    # The line of the definition, which only lines of its body have.
+    ranges = re.sub(r" *\d+ \| def .*\n(?= *\d+ \| )", "", ranges)
     for part, name in ((r'"[^"]*"', "FILE"), (r"\d+( \| ).*", r"N\1TEXT"), (r"\^+", "^"), (r" +\| +", " | "), (r"line \d+", "line N"), (r"'\w+'", "NAME")):
         ranges = re.sub(part, name, ranges)
     return ranges

@@ -53,7 +53,7 @@ def test_results_of_the_wrong_type():
     def f(x: str) -> int:
         return open(x).read()
 
-    with pytest.raises(ValueError, match="cannot cast Python object of type str to TorchScript type int") as caught:
+    with pytest.raises(ValueError, match="expected value of type int for return value but instead got value of type str") as caught:
         f(__file__)
     assert caught.value.line == f._python.__code__.co_firstlineno + 2
 
@@ -208,7 +208,7 @@ def test_arguments_are_cast_to_the_types_of_parameters():
     def g(n: int) -> int:
         return twice(Account("text").sum)
 
-    with pytest.raises(ValueError, match="cannot cast Python object of type str to TorchScript type int"):
+    with pytest.raises(ValueError, match="expected value of type int for return value but instead got value of type str"):
         g(1)
 
 

@@ -268,7 +268,7 @@ def test_texts_have_the_names_of_the_caller():
 
 
 def test_hooks_are_compiled():
-    def before(self, input: Tuple[torch.Tensor]):
+    def before(self, input: Tuple[torch.Tensor]) -> Tuple[torch.Tensor]:
         return (input[0] + self.offset,)
 
     def after(self, input: Tuple[torch.Tensor], output: torch.Tensor):
@@ -633,3 +633,162 @@ def test_modules_that_are_no_containers_are_not_iterable():
         list(compiled)
     with pytest.raises(TypeError, match="'ReLU' object has no len"):
         len(compiled)
+
+
+class Takes(nn.Module):
+    def forward(self, x: str) -> str:
+        return x
+
+
+def test_signatures_of_hooks_are_checked():
+    def count(self, input: Tuple[str, str], output: str):
+        return output
+
+    def inner(self, input: Tuple[int], output: str):
+        return output
+
+    def plain(self, input: str, output: str):
+        return output
+
+    def result(self, input: Tuple[str], output: int):
+        return output
+
+    for hook, words in (
+        (count, r"has the wrong number of contained types for the input argument's Tuple\. Received type: 'Tuple\[str, str\]'"),
+        (inner, r"has the wrong inner types for the input tuple argument\. Received type: 'Tuple\[int\]'"),
+        (plain, r"expected the input argument to be typed as a Tuple but found type: 'str' instead"),
+        (result, r"has the wrong type for the output argument\. Received type: 'int'\. Expected type: 'str'"),
+    ):
+        module = Takes()
+        module.register_forward_hook(hook)
+        with pytest.raises(flambeau.CompileError, match=words):
+            jit.script(module)
+
+    def more(self, input: Tuple[str], other: str) -> Tuple[str]:
+        return input
+
+    def wrong(self, input: Tuple[str]) -> int:
+        return 1
+
+    def silent(self, input: Tuple[str]):
+        return input
+
+    for hook, words in (
+        (more, "was expected to only have exactly 2 inputs but it had 3 inputs"),
+        (wrong, "returned the wrong type of: 'int'"),
+        (silent, "is missing a return annotation"),
+    ):
+        module = Takes()
+        module.register_forward_pre_hook(hook)
+        with pytest.raises((flambeau.CompileError, flambeau.UnsupportedError), match=words):
+            jit.script(module)
+
+
+def test_a_function_in_an_attribute_that_does_not_compile_is_named():
+    def wrong(x):
+        return not_defined
+
+    class Holds(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fn = wrong
+
+        def forward(self, x):
+            return self.fn(x)
+
+    with pytest.raises(flambeau.CompileError, match="(?s)undefined value not_defined.*'fn'.*we failed to compile it"):
+        jit.script(Holds())
+
+
+def test_statements_behind_an_exit_of_programs_are_not_compiled():
+    class Eager(nn.ModuleList):
+        def forward(self, x):
+            if torch.jit.is_scripting():
+                raise RuntimeError("not in programs")
+            at = 0
+            while hasattr(self, str(at)):
+                x = self[at](x)
+                at += 1
+            return x
+
+    module = jit.script(Eager([nn.ReLU()]))
+    with pytest.raises(flambeau.RuntimeError, match="not in programs"):
+        module(torch.ones(1))
+
+
+def test_a_module_becomes_another_one():
+    first, second = jit.script(nn.Linear(3, 3)), jit.script(nn.Linear(4, 4))
+    second._reconstruct(first._c)
+    x = torch.ones(3)
+    assert torch.equal(first(x), second(x))
+    assert {"__add__", "append", "forward"} <= set(dir(jit.script(nn.Sequential(nn.ReLU()))))
+
+
+def test_methods_are_members_whether_they_are_compiled_or_not():
+    class Asks(nn.Module):
+        def forward(self):
+            return hasattr(self, "other"), hasattr(self, "training"), hasattr(self, "absent")
+
+        def other(self):
+            return 1
+
+    assert jit.script(Asks())() == Asks()() == (True, True, False)
+
+
+def test_variables_do_not_exchange_modules_and_other_values():
+    class Left(nn.Module):
+        def forward(self, x):
+            for _ in range(2):
+                self = x
+            return self
+
+    class Right(nn.Module):
+        def forward(self, x):
+            for _ in range(2):
+                x = self
+            return x
+
+    with pytest.raises(flambeau.CompileError, match="Cannot re-assign 'self' because it has type value of type 'Tensor' and self is"):
+        jit.script(Left())
+    with pytest.raises(flambeau.CompileError, match="Cannot re-assign 'x' to a value of type module because x is not a first-class"):
+        jit.script(Right())
+
+
+def test_graphs_of_archives_have_the_positions_of_the_file():
+    class Adds(nn.Module):
+        def forward(self, x):
+            return x + x
+
+    file = io.BytesIO()
+    jit.save(jit.script(Adds()), file)
+    file.seek(0)
+    assert f"# {__file__}:" in str(jit.load(file).graph)
+
+
+def test_constants_of_modules_are_not_assigned():
+    class Holds(nn.Module):
+        __constants__ = ["kept"]
+
+        def __init__(self):
+            super().__init__()
+            self.kept = 5
+
+        def forward(self):
+            return self.kept
+
+    module = jit.script(Holds())
+    for kind in (AttributeError, RuntimeError):
+        with pytest.raises(kind, match="Cannot mutate TorchScript constant value"):
+            module.kept = 6
+
+
+def test_schemes_of_quantization_are_numbers():
+    class Compares(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scheme = torch.per_tensor_affine
+
+        def forward(self):
+            return self.scheme == torch.per_tensor_affine, self.scheme == torch.per_tensor_symmetric
+
+    assert jit.script(Compares())() == Compares()() == (True, False)

@@ -375,3 +375,26 @@ def test_defaults_of_the_implementation_hold_for_declarations_of_their_type():
         return shown(1.5), shown(1.5, "hi"), shown(1.5, 5.0)
 
     assert jit.script(uses)() == uses()
+
+
+def test_declarations_behind_the_implementation_add_signatures():
+    @jit._overload
+    def same(x: int) -> int: ...
+
+    def same(x):
+        return x
+
+    first = same
+
+    @jit.script
+    def one():
+        return first(1)
+
+    @jit._overload
+    def same(x: str) -> str: ...
+
+    @jit.script
+    def both():
+        return first(1), first("a")
+
+    assert one() == 1 and both() == (1, "a")

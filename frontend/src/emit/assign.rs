@@ -70,7 +70,7 @@ impl<'a> Cx<'a> {
             }
             TreeKind::Subscript => {
                 let value = self.as_value(value_span, sugar)?;
-                self.set_item(target, value).await
+                self.set_item(self.span(target).to(value_span), target, value).await
             }
             TreeKind::Select => {
                 let mut value = self.as_value(value_span, sugar)?;
@@ -85,7 +85,7 @@ impl<'a> Cx<'a> {
             TreeKind::Starred => self.fail(self.span(target), LONE_STAR),
             _ => self.fail(
                 self.span(target),
-                "an assignment target must be a variable, an attribute, a subscript, or a tuple or list of these",
+                "lhs of assignment must be a variable, subscript, or starred expression",
             ),
         }
     }
@@ -191,10 +191,18 @@ impl<'a> Cx<'a> {
         if ty.as_class().is_some() {
             // Use `__iadd__` if the class defines it, else `__add__`.
             let own = method.replacen("__", "__i", 1);
-            let has = self
-                .session
-                .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new(&own))));
-            return self.operate(span, name, if has { &own } else { method }, &[current, rhs]).await;
+            let defines = |name: &str| {
+                self.session
+                    .with_unit(|u| u.class(ty).is_some_and(|c| c.methods.contains_key(&Symbol::new(name))))
+            };
+            let Some(method) = [own.as_str(), method].into_iter().find(|name| defines(name)) else {
+                let class = ty.annotation();
+                let message = format!(
+                    "Cannot emit inplace op on {class} since it does not define an {own} or {method} method"
+                );
+                return self.fail(span, message);
+            };
+            return self.operate(span, name, method, &[current, rhs]).await;
         }
         if let Some(result) = self.operate_on_host(span, &method.replacen("__", "__i", 1), &[current, rhs]) {
             return Ok(result);

@@ -169,6 +169,16 @@ impl<'a> Cx<'a> {
                 }
             }
             TypeKind::Enum(_, inner) => match name.as_str() {
+                "name" | "value" if self.known(value).is_some() => {
+                    if let Some(IValue::Enum(member)) = self.known(value) {
+                        let part = if name == "name" {
+                            IValue::str(member.name().as_str())
+                        } else {
+                            member.value().clone()
+                        };
+                        return Ok(Sugar::Value(self.constant(part)));
+                    }
+                }
                 "name" => return self.builtin_or_plain(span, "prim::EnumName", value, Type::STR),
                 "value" => {
                     // The operator has one overload per value type.
@@ -288,7 +298,7 @@ impl<'a> Cx<'a> {
         symbol: Symbol,
     ) -> Res<Option<Sugar>> {
         self.complete(ty)?;
-        self.ensure_attributes(span, ty, symbol).await?;
+        self.ensure_attributes(ty, symbol).await?;
         enum Found {
             Attribute(Type),
             Method,
@@ -326,14 +336,14 @@ impl<'a> Cx<'a> {
     }
 
     /// Compiles `__init__` if member `name` is unknown, because `__init__` may define it.
-    async fn ensure_attributes(&self, span: Span, ty: Type, name: Symbol) -> Res<()> {
+    async fn ensure_attributes(&self, ty: Type, name: Symbol) -> Res<()> {
         let init = self.session.with_unit(|u| {
             let class = u.class(ty)?;
             let known = class.slot(name).is_some() || class.methods.contains_key(&name);
             if known { None } else { class.methods.get(&Symbol::new("__init__")).copied() }
         });
         if let Some(init) = init.filter(|&f| self.session.is_waiting(f)) {
-            self.function_schema(span, init).await?;
+            self.function_schema(init).await?;
         }
         Ok(())
     }

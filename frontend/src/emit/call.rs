@@ -270,7 +270,7 @@ impl<'a> Cx<'a> {
     }
 
     pub(crate) async fn call_function(&self, span: Span, name: Symbol, args: &CallArgs) -> Res<ValueId> {
-        let schema = self.function_schema(span, name).await?;
+        let schema = self.function_schema(name).await?;
         self.call_compiled(span, name, &schema, args)
     }
 
@@ -278,7 +278,7 @@ impl<'a> Cx<'a> {
     async fn select_function(&self, span: Span, functions: &[Symbol], args: &CallArgs) -> Res<Symbol> {
         let mut schemas = Vec::with_capacity(functions.len());
         for &function in functions {
-            schemas.push(self.function_schema(span, function).await?);
+            schemas.push(self.function_schema(function).await?);
         }
         let schemas: Vec<&FunctionSchema> = schemas.iter().map(|schema| &**schema).collect();
         let name = functions.first().map_or(Symbol::EMPTY, |first| *first);
@@ -313,7 +313,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Returns the schema of a function; compiles the function if necessary.
-    pub(crate) async fn function_schema(&self, span: Span, name: Symbol) -> Res<Rc<FunctionSchema>> {
+    pub(crate) async fn function_schema(&self, name: Symbol) -> Res<Rc<FunctionSchema>> {
         if let Some(done) = self.session.compiled(name) {
             return Ok(Rc::new((*done.schema).clone()));
         }
@@ -323,7 +323,7 @@ impl<'a> Cx<'a> {
             Ok(function) => Ok(Rc::new((*function.schema).clone())),
             Err(mut problem) => {
                 let why = format!("'{name}' is being compiled since it was called from '{}'", self.fun.name);
-                *problem = problem.also(self.fun.file.range(span), why);
+                *problem = problem.also(self.fun.file.range(self.fun.shown.get()), why);
                 Err(problem)
             }
         }
@@ -342,18 +342,18 @@ impl<'a> Cx<'a> {
         let schema = if let TypeKind::Interface(_) = ty.kind() {
             match flambeau_ir::types::ClassEnv::method(self.session, ty, name) {
                 Some(schema) => Rc::new((*schema).clone()),
-                None => return self.fail(span, format!("interface {ty} has no method '{name}'")),
+                None => return Err(self.missing_member(span, ty, name)),
             }
         } else {
             let function =
                 self.session.with_unit(|u| u.class(ty).and_then(|c| c.methods.get(&name).copied()));
             let overloads = if function.is_none() { self.overloaded_methods(ty, name) } else { None };
             match (function, overloads) {
-                (Some(function), _) => self.function_schema(span, function).await?,
+                (Some(function), _) => self.function_schema(function).await?,
                 (None, Some(functions)) => {
                     let chosen = self.select_function(span, &functions, &args).await?;
                     name = Symbol::new(last_part(chosen));
-                    self.function_schema(span, chosen).await?
+                    self.function_schema(chosen).await?
                 }
                 (None, None) => return Err(self.missing_member(span, ty, name)),
             }
@@ -472,10 +472,13 @@ impl<'a> Cx<'a> {
             }
             other => return self.fail(span, format!("cannot call a {}", other.describe())),
         };
-        let schema = self.function_schema(span, function).await?;
+        let schema = self.function_schema(function).await?;
         let (operands, result) = self.match_function(span, &schema, &args)?;
         let mut task = flambeau_ir::Graph::new(std::sync::Arc::clone(self.session.registry()));
+        let source = task.locs_mut().add_source(&self.fun.file.source);
+        let loc = task.locs_mut().at(source, span.start..span.end);
         let mut e = task.edit();
+        e.loc(loc);
         // Constants are copied into the subgraph and not passed as operands.
         let (mut inner, mut captured) = (Vec::with_capacity(operands.len()), Vec::new());
         for &operand in &operands {

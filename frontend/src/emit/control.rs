@@ -48,6 +48,7 @@ impl<'a> Cx<'a> {
 
     async fn statement(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
+        self.fun.shown.set(span);
         if self.read(|g| g.node_count()) > self.session.limits.nodes {
             return Err(Box::new(
                 flambeau_ir::Diagnostic::new(flambeau_ir::Fault::Limit, "F0104", "the function is too large")
@@ -472,8 +473,8 @@ impl<'a> Cx<'a> {
                     "Object returned by with item expression does not define __enter__ and __exit__ methods",
                 );
             };
-            let schema = self.function_schema(span, enter).await?;
-            let left = self.function_schema(span, exit).await?;
+            let schema = self.function_schema(enter).await?;
+            let left = self.function_schema(exit).await?;
             self.check_context(span, &schema, &left)?;
             let left = left.return_type();
             self.at(span);

@@ -70,7 +70,7 @@ async fn body<'a>(
         if !session.has_function(getter) {
             return cx.fail(state, "`__setstate__` without annotation takes the result of `__getstate__`, which the class does not define");
         }
-        param.ty = cx.function_schema(state, getter).await?.return_type();
+        param.ty = cx.function_schema(getter).await?.return_type();
     }
     let root = cx.block();
     cx.fun.env.borrow_mut().push(root);

@@ -46,7 +46,9 @@ pub(crate) fn binary(op: SyntaxOp) -> Option<(&'static str, &'static str)> {
 impl<'a> Cx<'a> {
     /// Compiles an expression to a first-class value.
     pub(crate) async fn eval(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
+        let outer = self.fun.shown.replace(self.span(tree));
         let sugar = self.sugar(tree, hint).await?;
+        self.fun.shown.set(outer);
         self.as_value(self.span(tree), sugar)
     }
 
@@ -255,6 +257,21 @@ impl<'a> Cx<'a> {
                         ),
                     );
                 }
+                // Modules are no values that variables can exchange.
+                let is_module = |ty| flambeau_ir::types::ClassEnv::is_module(self.session, ty);
+                let found = self.ty(v);
+                if is_module(before) != is_module(found) {
+                    let why = if is_module(before) {
+                        format!("because it has type value of type '{}' and", found.annotation())
+                    } else {
+                        "to a value of type module because".to_owned()
+                    };
+                    let message = format!(
+                        "Cannot re-assign '{name}' {why} {name} is not a first-class value. Only reassignments to first-class \
+                         values are allowed"
+                    );
+                    return self.fail(span, message);
+                }
                 // This counts as a read of the outer variable in the numbering of debug names.
                 self.count_read(name);
                 let before = before.erase_shapes();
@@ -461,7 +478,7 @@ impl<'a> Cx<'a> {
             Some(hints) if elements.iter().all(|&e| self.kind(e) != TreeKind::Starred) => {
                 let mut values = Vec::with_capacity(elements.len());
                 for (&e, &h) in elements.iter().zip(&hints.elems) {
-                    values.push(self.eval(e, Some(h)).await?);
+                    values.push(self.eval(e, self.part_hint(e, Some(h))).await?);
                 }
                 values
             }

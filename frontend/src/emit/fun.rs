@@ -82,6 +82,9 @@ pub(crate) struct Fun {
     source: SourceId,
     block: Cell<BlockId>,
     loc: Cell<LocId>,
+    /// The innermost expression that is being compiled to a first-class value, or the statement outside of all. Errors in
+    /// functions that it calls show it, as in PyTorch.
+    pub(crate) shown: Cell<Span>,
     pub(crate) env: RefCell<Env>,
     pub(crate) returns: Cell<Returns>,
     pub(crate) loop_status: Cell<LoopStatus>,
@@ -129,6 +132,7 @@ impl Fun {
             source,
             block: Cell::new(root),
             loc: Cell::new(LocId::UNKNOWN),
+            shown: Cell::default(),
             env: RefCell::default(),
             returns: Cell::default(),
             loop_status: Cell::new(LoopStatus::Outside),

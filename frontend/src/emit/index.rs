@@ -335,9 +335,8 @@ impl<'a> Cx<'a> {
 
     // --- assignment ------------------------------------------------------------------------------------------------
 
-    /// Compiles `container[subscripts] = value`.
-    pub(crate) async fn set_item(&self, target: TreeId, value: ValueId) -> Res<()> {
-        let span = self.span(target);
+    /// Compiles `container[subscripts] = value`; `span` is the whole statement.
+    pub(crate) async fn set_item(&self, span: Span, target: TreeId, value: ValueId) -> Res<()> {
         let container = self.eval(self.ast().child(target, 0), None).await?;
         let parts = self.parts(target, container).await?;
         if self.ty(container).is_tensor() {

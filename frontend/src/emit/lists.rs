@@ -5,6 +5,7 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 use std::rc::Rc;
 
 use super::fun::{Cx, LoopStatus, Res};
+use super::hints::{Container, only};
 use super::matching::CallArgs;
 use super::sugar::{Range, Sugar};
 use crate::span::Span;
@@ -13,85 +14,66 @@ use crate::tree::{TreeId, TreeKind};
 /// The message for iterables that cannot advance in lockstep.
 pub(super) const UNKNOWN_LENGTH: &str = "Can not iterate over a module list or tuple with a value that does not have a statically determinable length";
 
-/// Returns the list element type that a type hint determines.
-fn list_hint(hint: Option<Type>) -> Option<Type> {
-    let hint = hint?.unwrap_optional();
-    match hint.kind() {
-        TypeKind::List(elem) => Some(*elem),
-        TypeKind::Union(members) => {
-            let lists: Vec<Type> = members.iter().filter_map(|m| m.list_elem()).collect();
-            if let [only] = lists.as_slice() { Some(*only) } else { None }
-        }
-        _ => None,
-    }
-}
-
-fn dict_hint(hint: Option<Type>) -> Option<(Type, Type)> {
-    let hint = hint?.unwrap_optional();
-    match hint.kind() {
-        TypeKind::Dict(k, v) => Some((*k, *v)),
-        TypeKind::Union(members) => {
-            let dicts: Vec<(Type, Type)> = members.iter().filter_map(|m| m.dict_types()).collect();
-            if let [only] = dicts.as_slice() { Some(*only) } else { None }
-        }
-        _ => None,
-    }
-}
-
 impl<'a> Cx<'a> {
     // --- literals --------------------------------------------------------------------------------------------------
 
     pub(crate) async fn list_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
         let span = self.span(tree);
         let elements = self.list(tree);
-        let elem_hint = list_hint(hint);
+        let only = self.only_elem(hint);
         let mut values = Vec::with_capacity(elements.len());
         for &element in &elements {
             if self.kind(element) == TreeKind::Starred {
                 values.extend(self.values(&[element]).await?);
             } else {
-                values.push(self.eval(element, elem_hint).await?);
+                values.push(self.eval(element, self.part_hint(element, only)).await?);
             }
         }
-        self.at(span);
         if values.is_empty() {
-            return Ok(match elem_hint {
-                Some(elem) => self.value(Prim::ListConstruct, &[], Type::list(elem)),
-                // A literal `[]` converts to any list type until it is used as a list of tensors.
-                None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
-            });
+            return self.empty_list(span, hint);
         }
-        let elem = self.common_type(span, &mut values, elem_hint.map(of_list), "List")?;
-        Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
+        self.list_value(span, values, hint)
     }
 
-    /// Returns the common type of the elements of a container. A hint is the type that they must have, and the annotation of
-    /// the container from which it comes.
-    fn common_type(
-        &self,
-        span: Span,
-        values: &mut [ValueId],
-        hint: Option<(Type, Type)>,
-        what: &str,
-    ) -> Res<Type> {
-        if let Some((hint, annotated)) = hint {
-            for value in values.iter_mut() {
-                *value = self.try_convert(*value, hint);
-            }
-            if values.iter().all(|&v| self.is_subtype(self.ty(v), hint)) {
-                return Ok(hint);
-            }
-            let bad = values.iter().map(|&v| self.ty(v)).find(|&t| !self.is_subtype(t, hint)).unwrap_or(hint);
-            let bad = bad.annotation();
-            let found = match what.strip_prefix("Dict ") {
-                Some(part) => format!("type of an actual {part} type `{bad}`"),
-                None => format!("types of the given list elements: found `{bad}`"),
-            };
-            let container = what.split(' ').next().unwrap_or(what);
-            let annotated = annotated.annotation();
-            return self
-                .fail(span, format!("{container} type annotation `{annotated}` did not match the {found}"));
+    /// Returns the type of elements that a type hint determines before the elements are compiled.
+    fn only_elem(&self, hint: Option<Type>) -> Option<Type> {
+        only(Container::List, hint).and_then(Type::list_elem)
+    }
+
+    fn empty_list(&self, span: Span, hint: Option<Type>) -> Res<ValueId> {
+        let known = self.type_of_empty(span, Container::List, hint)?;
+        self.at(span);
+        Ok(match known {
+            Some(list) => self.value(Prim::ListConstruct, &[], list),
+            // A literal `[]` converts to any list type until it is used as a list of tensors.
+            None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
+        })
+    }
+
+    /// Returns a list of values, of the type that a type hint determines.
+    fn list_value(&self, span: Span, mut values: Vec<ValueId>, hint: Option<Type>) -> Res<ValueId> {
+        let candidates = self.candidates(span, Container::List, hint)?;
+        let found = self.common_type(span, &values, "List")?;
+        let list = self.choose(span, &candidates, hint, Type::list(found))?;
+        if let Some(elem) = list.and_then(Type::list_elem)
+            && !self.convert_all(&mut values, elem)
+        {
+            return self.fail(span, list_mismatch(Type::list(elem), found));
         }
+        self.at(span);
+        Ok(self.value(Prim::ListConstruct, &values, list.unwrap_or(Type::list(found))))
+    }
+
+    /// Converts values to a type, and returns whether all have it afterwards.
+    fn convert_all(&self, values: &mut [ValueId], ty: Type) -> bool {
+        for value in values.iter_mut() {
+            *value = self.try_convert(*value, ty);
+        }
+        values.iter().all(|&v| self.is_subtype(self.ty(v), ty))
+    }
+
+    /// Returns the common type of the parts of a container.
+    fn common_type(&self, span: Span, values: &[ValueId], what: &str) -> Res<Type> {
         let types: Vec<Type> = values.iter().map(|&v| self.ty(v).erase_shapes()).collect();
         match unify_all(&types, true, None, self.session) {
             Ok(ty) => Ok(ty),
@@ -102,35 +84,83 @@ impl<'a> Cx<'a> {
     pub(crate) async fn dict_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
         let span = self.span(tree);
         let (keys, values) = (self.list(self.ast().child(tree, 0)), self.list(self.ast().child(tree, 1)));
-        let hint = dict_hint(hint);
+        let only = only(Container::Dict, hint).and_then(Type::dict_types);
         let (mut key_values, mut value_values) = (Vec::new(), Vec::new());
         for (&key, &value) in keys.iter().zip(&values) {
-            key_values.push(self.eval(key, hint.map(|h| h.0)).await?);
-            value_values.push(self.eval(value, hint.map(|h| h.1)).await?);
+            key_values.push(self.eval(key, self.part_hint(key, only.map(|h| h.0))).await?);
+            value_values.push(self.eval(value, self.part_hint(value, only.map(|h| h.1))).await?);
         }
-        self.dict_of(span, key_values, value_values, hint)
+        if let Some((&first, rest)) = key_values.split_first() {
+            let expected = self.ty(first);
+            for (&key, &tree) in rest.iter().zip(keys.iter().skip(1)) {
+                let found = self.ty(key);
+                if !self.is_subtype(found, expected) && only.is_none() {
+                    let (expected, found) = (expected.annotation(), found.annotation());
+                    let message = format!(
+                        "Dict keys must contain only a single type. Expected: {expected} but found {found} instead"
+                    );
+                    return self.fail(self.span(tree), message);
+                }
+            }
+        }
+        self.dict_of(span, key_values, value_values, hint, literal_mismatch)
     }
 
+    /// Returns a dictionary of the type that a type hint determines. `mismatch` describes keys or values of a wrong type.
     fn dict_of(
         &self,
         span: Span,
         mut keys: Vec<ValueId>,
         mut values: Vec<ValueId>,
-        hint: Option<(Type, Type)>,
+        hint: Option<Type>,
+        mismatch: fn(Type, &str, Type) -> String,
     ) -> Res<ValueId> {
-        self.at(span);
-        let (key, value) = if keys.is_empty() {
-            hint.unwrap_or((Type::STR, Type::TENSOR))
+        let ty = if keys.is_empty() {
+            self.type_of_empty(span, Container::Dict, hint)?.unwrap_or(Type::dict(Type::STR, Type::TENSOR))
         } else {
-            (
-                self.common_type(span, &mut keys, hint.map(|h| (h.0, Type::dict(h.0, h.1))), "Dict key")?,
-                self.common_type(span, &mut values, hint.map(|h| (h.1, Type::dict(h.0, h.1))), "Dict value")?,
-            )
+            let candidates = self.candidates(span, Container::Dict, hint)?;
+            let (key, value) =
+                (self.common_type(span, &keys, "Dict key")?, self.common_type(span, &values, "Dict value")?);
+            let found = Type::dict(key, value);
+            let chosen = self.choose(span, &candidates, hint, found)?;
+            if let Some((k, v)) = chosen.and_then(Type::dict_types) {
+                let dict = Type::dict(k, v);
+                if !self.convert_all(&mut keys, k) {
+                    return self.fail(span, mismatch(dict, "key", key));
+                }
+                if !self.convert_all(&mut values, v) {
+                    return self.fail(span, mismatch(dict, "value", value));
+                }
+            }
+            chosen.unwrap_or(found)
         };
-        self.check_key(span, key)?;
+        if let Some((key, _)) = ty.dict_types() {
+            self.check_key(span, key)?;
+        }
         let operands: Vec<ValueId> = keys.iter().zip(&values).flat_map(|(&k, &v)| [k, v]).collect();
         self.at(span);
-        Ok(self.value(Prim::DictConstruct, &operands, Type::dict(key, value)))
+        Ok(self.value(Prim::DictConstruct, &operands, ty))
+    }
+
+    /// Checks the types of the keys and values that an iterable gives to a dictionary.
+    fn check_entries(&self, span: Span, key: Type, value: Type, hint: Option<Type>) -> Res<()> {
+        if let TypeKind::Union(_) = key.kind() {
+            let key = key.annotation();
+            let message = format!(
+                "Dicts may only contain homogeneous keys, but the type of the first generated key was {key}"
+            );
+            return self.fail(span, message);
+        }
+        let candidates = self.candidates(span, Container::Dict, hint)?;
+        let chosen = self.choose(span, &candidates, hint, Type::dict(key, value))?;
+        if let Some((k, v)) = chosen.and_then(Type::dict_types) {
+            for (part, wanted, found) in [("key", k, key), ("value", v, value)] {
+                if !self.is_subtype(found, wanted) {
+                    return self.fail(span, entry_mismatch(Type::dict(k, v), part, found));
+                }
+            }
+        }
+        Ok(())
     }
 
     fn check_key(&self, span: Span, key: Type) -> Res<()> {
@@ -144,26 +174,22 @@ impl<'a> Cx<'a> {
         let (element, target, iterable) = (parts[0], parts[1], parts[2]);
         let span = self.span(tree);
         let sugar = self.iterable(iterable).await?;
-        if let Some(annotated) = hint.filter(|&ty| list_hint(Some(ty)).is_none() && !may_be_list(ty)) {
-            let message = format!("Expected an annotation of type List but got {}", annotated.annotation());
-            return self.fail(span, message);
-        }
+        let candidates = self.candidates(span, Container::List, hint)?;
         if self.is_unrolled(&sugar) && parts.len() == 3 {
             return self.unrolled_list(span, element, target, &sugar, hint).await;
         }
         self.at(span);
-        let hint = list_hint(hint);
-        let list = self.value(Prim::ListConstruct, &[], Type::list(hint.unwrap_or(Type::TENSOR)));
-        self.comprehension(span, target, &sugar, &parts[3..], &[element], hint, |cx, values| {
-            let elem = match hint {
-                Some(elem) => elem,
-                None => {
-                    let ty = cx.ty(values[0]).erase_shapes();
-                    cx.set_type(list, Type::list(ty));
-                    ty
-                }
-            };
+        let only = self.only_elem(hint);
+        let list = self.value(Prim::ListConstruct, &[], Type::list(only.unwrap_or(Type::TENSOR)));
+        self.comprehension(span, target, &sugar, &parts[3..], &[element], only, |cx, values| {
+            let found = cx.ty(values[0]).erase_shapes();
+            let chosen = cx.choose(span, &candidates, hint, Type::list(found))?;
+            let elem = chosen.and_then(Type::list_elem).unwrap_or(found);
             let value = cx.try_convert(values[0], elem);
+            if !cx.is_subtype(cx.ty(value), elem) {
+                return cx.fail(span, list_mismatch(Type::list(elem), found));
+            }
+            cx.set_type(list, Type::list(elem));
             let op = crate::ssa::operator(cx.session.registry(), "aten::append.t");
             cx.node(op, &[list, value], &[Type::list(elem)]);
             Ok(())
@@ -183,21 +209,21 @@ impl<'a> Cx<'a> {
         let Some(n) = self.static_length(sugar) else {
             return self.fail(span, UNKNOWN_LENGTH);
         };
-        let elem_hint = list_hint(hint);
+        let only = self.only_elem(hint);
         let mut values = Vec::new();
         let outer = self.comprehension_scope(span);
         for i in 0..n {
             let item = self.element_at(span, sugar, i)?;
             self.assign_to(target, item, span, None).await?;
-            values.push(self.eval(element, elem_hint).await?);
+            values.push(self.eval(element, self.part_hint(element, only)).await?);
         }
         self.leave_scope(outer);
-        self.at(span);
         if values.is_empty() {
-            return Ok(self.value(Prim::ListConstruct, &[], Type::list(elem_hint.unwrap_or(Type::TENSOR))));
+            let list = self.type_of_empty(span, Container::List, hint)?.unwrap_or(Type::LIST_TENSOR);
+            self.at(span);
+            return Ok(self.value(Prim::ListConstruct, &[], list));
         }
-        let elem = self.common_type(span, &mut values, elem_hint.map(of_list), "List")?;
-        Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)))
+        self.list_value(span, values, hint)
     }
 
     pub(crate) async fn dict_comp(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
@@ -206,14 +232,16 @@ impl<'a> Cx<'a> {
         let span = self.span(tree);
         let sugar = self.iterable(iterable).await?;
         self.at(span);
-        let hint = dict_hint(hint);
-        let (k, v) = hint.unwrap_or((Type::STR, Type::TENSOR));
-        let dict = self.value(Prim::DictConstruct, &[], Type::dict(k, v));
+        let candidates = self.candidates(span, Container::Dict, hint)?;
+        let only = only(Container::Dict, hint).filter(|_| candidates.len() == 1);
+        let dict = self.value(Prim::DictConstruct, &[], only.unwrap_or(Type::dict(Type::STR, Type::TENSOR)));
         self.comprehension(span, target, &sugar, &parts[4..], &[key, value], None, |cx, values| {
-            if hint.is_none() {
-                let (k, v) = (cx.ty(values[0]), cx.ty(values[1]));
+            let (k, v) = (cx.ty(values[0]).erase_shapes(), cx.ty(values[1]).erase_shapes());
+            cx.check_entries(span, k, v, hint)?;
+            if only.is_none() {
                 cx.check_key(span, k)?;
-                cx.set_type(dict, Type::dict(k.erase_shapes(), v.erase_shapes()));
+                let chosen = cx.choose(span, &candidates, hint, Type::dict(k, v))?;
+                cx.set_type(dict, chosen.unwrap_or(Type::dict(k, v)));
             }
             cx.builtin(span, "aten::_set_item", &[dict, values[0], values[1]]).map(|_| ())
         })
@@ -494,11 +522,7 @@ impl<'a> Cx<'a> {
 
     pub(crate) async fn list_call(&self, span: Span, inputs: &[TreeId], hint: Option<Type>) -> Res<ValueId> {
         let Some(&input) = inputs.first() else {
-            self.at(span);
-            return Ok(match list_hint(hint) {
-                Some(elem) => self.value(Prim::ListConstruct, &[], Type::list(elem)),
-                None => self.value(Prim::EmptyListLiteral, &[], Type::LIST_TENSOR),
-            });
+            return self.empty_list(span, hint);
         };
         let sugar = self.iterable(input).await?;
         self.list_of(span, &sugar, hint)
@@ -517,17 +541,13 @@ impl<'a> Cx<'a> {
             return self.builtin(span, "aten::list", &[*value]);
         }
         if let Sugar::Tuple(items) = sugar {
-            let mut values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
-            self.at(span);
+            let values = items.iter().map(|s| self.as_value(span, s.clone())).collect::<Res<Vec<_>>>()?;
             if values.is_empty() {
-                return Ok(self.value(
-                    Prim::ListConstruct,
-                    &[],
-                    Type::list(list_hint(hint).unwrap_or(Type::TENSOR)),
-                ));
+                let list = self.type_of_empty(span, Container::List, hint)?.unwrap_or(Type::LIST_TENSOR);
+                self.at(span);
+                return Ok(self.value(Prim::ListConstruct, &[], list));
             }
-            let elem = self.common_type(span, &mut values, list_hint(hint).map(of_list), "List")?;
-            return Ok(self.value(Prim::ListConstruct, &values, Type::list(elem)));
+            return self.list_value(span, values, hint);
         }
         // Iterate over other iterables with the loop of a comprehension.
         self.at(span);
@@ -569,11 +589,18 @@ impl<'a> Cx<'a> {
                         keys.push(self.as_value(span, k.clone())?);
                         values.push(self.as_value(span, v.clone())?);
                     }
-                    self.dict_of(span, keys, values, dict_hint(hint))?
+                    self.dict_of(span, keys, values, hint, entry_mismatch)?
                 }
                 _ => {
                     let value = match self.sugar(input, hint).await? {
-                        pairs @ Sugar::Zip(_) => self.list_of(span, &pairs, None)?,
+                        pairs @ Sugar::Zip(_) => {
+                            let pairs = self.list_of(span, &pairs, None)?;
+                            let pair = self.ty(pairs).list_elem().and_then(Type::as_tuple);
+                            if let Some([key, value]) = pair.map(|pair| &pair.elems[..]) {
+                                self.check_entries(span, *key, *value, hint)?;
+                            }
+                            pairs
+                        }
                         other => self.as_value(self.span(input), other)?,
                     };
                     let name = Symbol::new("aten::dict");
@@ -584,13 +611,15 @@ impl<'a> Cx<'a> {
             base = Some(value);
         }
         let (mut keys, mut values) = (Vec::new(), Vec::new());
+        let only = only(Container::Dict, hint).and_then(Type::dict_types);
         for attribute in attributes {
             self.at(span);
             keys.push(self.string(self.ast().name(attribute)));
-            values.push(self.eval(self.ast().child(attribute, 0), dict_hint(hint).map(|h| h.1)).await?);
+            let value = self.ast().child(attribute, 0);
+            values.push(self.eval(value, self.part_hint(value, only.map(|h| h.1))).await?);
         }
         match base {
-            None => self.dict_of(span, keys, values, dict_hint(hint)),
+            None => self.dict_of(span, keys, values, hint, entry_mismatch),
             Some(dict) => {
                 for (k, v) in keys.into_iter().zip(values) {
                     self.builtin(span, "aten::_set_item", &[dict, k, v])?;
@@ -601,15 +630,25 @@ impl<'a> Cx<'a> {
     }
 }
 
-/// Returns the type of elements with that of their list.
-fn of_list(elem: Type) -> (Type, Type) {
-    (elem, Type::list(elem))
+/// Describes elements that a list of the annotated type does not hold.
+fn list_mismatch(annotated: Type, found: Type) -> String {
+    let (annotated, found) = (annotated.annotation(), found.annotation());
+    format!(
+        "List type annotation `{annotated}` did not match the types of the given list elements, which were unified to \
+         {found}"
+    )
 }
 
-/// Returns whether values of a type that is not a list can be lists.
-fn may_be_list(ty: Type) -> bool {
-    matches!(
-        ty.kind(),
-        TypeKind::Any | TypeKind::AnyList | TypeKind::Optional(_) | TypeKind::Union(_) | TypeKind::Var(_)
+/// Describes keys or values of a literal that a dictionary of the annotated type does not hold.
+fn literal_mismatch(annotated: Type, part: &str, found: Type) -> String {
+    let (annotated, found) = (annotated.annotation(), found.annotation());
+    format!(
+        "Type annotation was inferred to be `{annotated}`, but the type of {part}s given by the dict literal is {found}"
     )
+}
+
+/// Describes keys or values of a comprehension or call that a dictionary of the annotated type does not hold.
+fn entry_mismatch(annotated: Type, part: &str, found: Type) -> String {
+    let (annotated, found) = (annotated.annotation(), found.annotation());
+    format!("Dict type annotation `{annotated}` did not match the type of an actual {part} type `{found}`")
 }

@@ -15,6 +15,7 @@ mod deep_compile;
 mod env;
 mod expr;
 mod fun;
+mod hints;
 mod host;
 mod index;
 mod known;

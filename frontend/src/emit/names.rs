@@ -127,7 +127,7 @@ const RENAMED: [(&str, &str); 17] = [
     ("torch._segment_reduce", "aten::segment_reduce"),
 ];
 
-const DTYPES: [(&str, i64); 64] = [
+const DTYPES: [(&str, i64); 69] = [
     ("uint8", 0),
     ("int8", 1),
     ("int16", 2),
@@ -192,6 +192,11 @@ const DTYPES: [(&str, i64); 64] = [
     ("preserve_format", 1),
     ("channels_last", 2),
     ("channels_last_3d", 3),
+    ("per_tensor_affine", 0),
+    ("per_channel_affine", 1),
+    ("per_tensor_symmetric", 2),
+    ("per_channel_symmetric", 3),
+    ("per_channel_affine_float_qparams", 4),
 ];
 
 /// Tensor methods that convert to a dtype.

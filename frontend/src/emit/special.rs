@@ -66,7 +66,8 @@ impl<'a> Cx<'a> {
         }
         match self.ast().children(self.ast().child(tree, 2)).first() {
             Some(&keyword) if !keywords => {
-                self.fail(self.span(keyword), format!("{name} takes no keyword arguments"))
+                let name = if special == Special::Slice { "Slice" } else { name };
+                self.fail(self.span(keyword), format!("{name} does not accept any keyword arguments"))
             }
             _ => Ok(inputs),
         }
@@ -120,7 +121,12 @@ impl<'a> Cx<'a> {
                     [stop] => Sugar::Slice([None, given(stop), None]),
                     [start, stop] => Sugar::Slice([given(start), given(stop), None]),
                     [start, stop, step] => Sugar::Slice([given(start), given(stop), given(step)]),
-                    _ => return self.fail(span, "slice expected 1 to 3 arguments"),
+                    _ => {
+                        return self.fail(
+                            span,
+                            format!("slice accepts exactly 1, 2 or 3 arguments, got: {}", values.len()),
+                        );
+                    }
                 })
             }
             Special::Fork => self.fork(tree, &inputs, Prim::Fork).await.map(Sugar::Value),

@@ -175,7 +175,7 @@ impl Parser<'_> {
         let skip = usize::from(types.len() + 1 == params.len());
         if types.len() + skip != params.len() {
             let message = format!(
-                "the type comment has {} types but the function has {} parameters",
+                "Number of type annotations ({}) did not match the number of function parameters ({})",
                 types.len(),
                 params.len()
             );

@@ -434,7 +434,7 @@ impl Parser<'_> {
         Err(self.problem(
             crate::span::ProblemKind::Syntax,
             span,
-            "unexpected expression: an assignment target must be a variable, an attribute, a subscript, or a tuple or list of these",
+            "unexpected expression: lhs of assignment must be a variable, subscript, or starred expression",
         ))
     }
 }

@@ -197,7 +197,7 @@ fn all_errors_are_reported() {
     assert_eq!(else_of_loop[0].2, "`else` of a loop is not supported");
     for (src, fragment) in [
         ("f(a=1, 2)\n", "positional argument"),
-        ("1 = a\n", "an assignment target must be"),
+        ("1 = a\n", "lhs of assignment must be a variable"),
         ("def f(*a): pass\n", "variable number"),
         ("{a, b}\n", "a set"),
         ("f(**a)\n", "expansion"),

@@ -4,14 +4,47 @@
 use flambeau_ir::attr::AttrsId;
 use flambeau_ir::types::Mutability;
 use flambeau_ir::value::Tuple;
-use flambeau_ir::{At, Graph, IValue, NodeId, Prim, Type, ValueId};
+use flambeau_ir::{At, Graph, IValue, NodeId, Op, Prim, Type, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
+/// Operators of which the frontend emits another form, as PyTorch does: comparisons of `bool` values by identity, and the
+/// difference of tensors in reversed order.
+struct Forms([(Op, Op); 3]);
+
+impl Forms {
+    fn of(g: &Graph) -> Self {
+        let op = |name| super::operator(g.registry(), name);
+        Forms([
+            (op("aten::rsub.Tensor"), op("aten::sub.Tensor")),
+            (op("aten::__is__"), op("aten::eq.bool")),
+            (op("aten::__isnot__"), op("aten::ne.bool")),
+        ])
+    }
+
+    fn normalize(&self, g: &mut Graph, node: NodeId) {
+        let Forms([difference, identities @ ..]) = self;
+        let found = g.op(node);
+        if found == difference.0 {
+            let (a, b) = (g.operand(node, 0), g.operand(node, 1));
+            let mut e = g.edit();
+            e.set_op(node, difference.1);
+            e.set_operand(node, 0, b);
+            e.set_operand(node, 1, a);
+        } else if let Some((_, form)) = identities.iter().find(|(op, _)| *op == found)
+            && g.operands(node).all(|v| g.ty(v) == Type::BOOL)
+        {
+            g.edit().set_op(node, *form);
+        }
+    }
+}
+
 pub(super) fn tidy(g: &mut Graph) {
     let (mut nodes, mut agreed): (Vec<NodeId>, bool) = (g.nodes_deep().collect(), false);
+    let forms = Forms::of(g);
     for &node in &nodes {
         match g.prim(node) {
+            None => forms.normalize(g, node),
             Some(Prim::EmptyListLiteral) => g.edit().set_op(node, Prim::ListConstruct),
             Some(Prim::TupleUnpack) => shortcut_unpack(g, node),
             Some(Prim::TupleIndex) => shortcut_index(g, node),

@@ -478,7 +478,7 @@ impl<'g> Editor<'g> {
         self.graph.journal.record(Change::Metadata);
     }
 
-    /// Renumbers unnamed values as 0, 1, 2, … in program order. With `all`, debug names are dropped first.
+    /// Numbers unnamed values by their positions among all values in program order, as PyTorch does. With `all`, debug names are dropped first.
     pub fn renumber(&mut self, all: bool) {
         self.graph.raw_renumber_values(all);
         self.graph.journal.record(Change::Metadata);

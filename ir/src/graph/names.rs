@@ -248,13 +248,14 @@ impl Graph {
         self.values.at_mut(value).name = fresh;
     }
 
-    /// Renumbers unnamed values as 0, 1, 2, … in the given order and restarts the counter after them.
+    /// Numbers unnamed values by their positions in the given order, in which named values count as well, and restarts the counter
+    /// after them.
     pub(crate) fn raw_renumber(&mut self, order: impl Iterator<Item = u32>) {
         self.names.next_number = 0;
         for value in order {
+            let position = self.names.fresh();
             if self.values.at(value).name.number().is_some() {
-                let fresh = self.names.fresh();
-                self.values.at_mut(value).name = fresh;
+                self.values.at_mut(value).name = position;
             }
         }
     }

@@ -340,6 +340,8 @@ impl Printer {
             self.out.push_str(scope.as_str());
         }
         if let Some(at) = g.locs().range(loc) {
+            // Of code in an archive the file from which it was printed, as in PyTorch.
+            let at = at.original().unwrap_or(at);
             let (line, column) = at.source.line_column(at.range.start as usize);
             self.out.push_str(&format!(" # {}:{line}:{}", at.source.name, column - 1));
         }

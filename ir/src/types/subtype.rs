@@ -119,7 +119,12 @@ impl Relation<'_> {
         let Some(methods) = self.env.interface_methods(b) else { return false };
         if self.env.is_module(b) && !self.env.is_module(a) {
             self.explain(|| {
-                format!("'{}' is not a subtype of the module interface '{}'", a.annotation(), b.annotation())
+                format!(
+                    "Class '{}' is not a subtype of the module interface '{}', only ScriptModule class can be subtype of \
+                     module interface.",
+                    a.annotation(),
+                    b.annotation()
+                )
             });
             return false;
         }
@@ -131,7 +136,7 @@ impl Relation<'_> {
             let (Some(own), Some(wanted)) = (self.env.method(a, name), self.env.method(b, name)) else {
                 self.explain(|| {
                     let (a, b) = (a.annotation(), b.annotation());
-                    format!("'{a}' does not have method '{name}', which '{b}' declares")
+                    format!("Class '{a}' does not have method '{name}' but '{b}' does.")
                 });
                 return false;
             };
@@ -139,7 +144,7 @@ impl Relation<'_> {
             if !fits {
                 self.explain(|| {
                     let (a, b) = (a.annotation(), b.annotation());
-                    format!("Method on '{a}' is not compatible with '{b}':\n  {own}\n  {wanted}")
+                    format!("Method on class '{a}' (1) is not compatible with interface '{b}' (2)\n  (1) {own}\n  (2) {wanted}")
                 });
             }
             fits
@@ -232,8 +237,12 @@ mod tests {
         assert!(is_subtype(Type::optional(c), Type::optional(i), &env));
         assert!(!is_subtype(Type::list(c), Type::list(i), &env));
         assert!(is_subtype(c, Type::ANY_CLASS, &env));
-        assert_eq!(is_subtype_why(c, k, &env).1, "'C' does not have method 'h', which 'K' declares\n");
-        assert!(is_subtype_why(d, i, &env).1.starts_with("Method on 'D' is not compatible with 'I'"));
+        assert_eq!(is_subtype_why(c, k, &env).1, "Class 'C' does not have method 'h' but 'K' does.\n");
+        assert!(
+            is_subtype_why(d, i, &env)
+                .1
+                .starts_with("Method on class 'D' (1) is not compatible with interface 'I' (2)")
+        );
     }
 
     #[test]

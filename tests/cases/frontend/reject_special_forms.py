@@ -8,7 +8,7 @@ def lists(a: List[int], b: List[int]) -> List[int]:
     return list(a, b)  # error: list expected at most 1 arguments, got 2
 
 def named_list(a: List[int]) -> List[int]:
-    return list(x=a)  # error: list takes no keyword arguments
+    return list(x=a)  # error: list does not accept any keyword arguments
 
 def dicts(a: Dict[str, int], b: Dict[str, int]) -> Dict[str, int]:
     return dict(a, b)  # error: dict expected at most 1 arguments, got 2
@@ -39,20 +39,20 @@ def counted_nothing() -> int:
 
 def strict(a: List[int]) -> int:
     n = 0
-    for x, y in zip(a, a, strict=True):  # error: zip takes no keyword arguments
+    for x, y in zip(a, a, strict=True):  # error: zip does not accept any keyword arguments
         n += x
     return n
 
 def stepped(n: int) -> int:
-    for i in range(n, step=2):  # error: range takes no keyword arguments
+    for i in range(n, step=2):  # error: range does not accept any keyword arguments
         n += i
     return n
 
 def sliced(a: List[int]) -> List[int]:
-    return a[slice(1, step=2)]  # error: slice takes no keyword arguments
+    return a[slice(1, step=2)]  # error: Slice does not accept any keyword arguments
 
 def tested(a: Any) -> bool:
-    return isinstance(a, int, strict=True)  # error: isinstance takes no keyword arguments
+    return isinstance(a, int, strict=True)  # error: isinstance does not accept any keyword arguments
 
 def tested_in_condition(a: Any) -> int:
     if isinstance(a, int, str):  # error: isinstance expected exactly 2 arguments, got 3
@@ -68,4 +68,4 @@ def raised(a: int) -> int:
     return a
 
 def fields(a: List[int]) -> int:
-    return hasattr(a, "x", y=1)  # error: hasattr takes no keyword arguments
+    return hasattr(a, "x", y=1)  # error: hasattr does not accept any keyword arguments
