@@ -212,7 +212,10 @@ impl HostCalls for Calls {
 }
 
 fn mismatch(found: &str, ty: Type) -> String {
-    format!("expected value of type {} for return value but instead got value of type {found}", ty.annotation())
+    format!(
+        "expected value of type {} for return value but instead got value of type {found}",
+        ty.annotation()
+    )
 }
 
 /// Makes the exception that Python raised the cause of the run's error.
