@@ -24,9 +24,10 @@ const WITHOUT_FORM: [&str; 13] = [
     "aten::view.dtype",
 ];
 
-/// Operators of which the text does not compile to a call of the same overload: a constant, a call without results, and
-/// a conversion for which the compiler selects an overload of the same meaning.
-const REPLACED: [&str; 3] = ["aten::Float.int", "aten::is_scripting", "static_runtime::fused_equally_split"];
+/// Operators of which the text does not compile to a call of the same overload: a constant, a call without results, a
+/// conversion for which the compiler selects an overload of the same meaning, and a difference in reversed order.
+const REPLACED: [&str; 4] =
+    ["aten::Float.int", "aten::is_scripting", "aten::rsub.Tensor", "static_runtime::fused_equally_split"];
 
 /// Returns a function of one call, whose parameters are those of the overload. The result is `None` if the overload has
 /// type variables or other parameters that a function cannot have.
