@@ -4,12 +4,13 @@
 //! jumps to a test of this word, and a value that a loop carries is computed in one register and moved to another. This
 //! pass sees the whole code and its [`WordLiveness`]:
 //!
-//! 1. Jumps are threaded ([`threads`]): a jump to a test whose outcome is known continues at the target of the test; a test whose
-//!    outcome is known becomes a jump, or nothing. A test that jumps over a jump is inverted and jumps itself.
-//! 2. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose result is only moved computes it in
-//!    the destination of the move; registers that are moved and never live at the same time become one ([`coalesce`]); a
-//!    comparison that is only tested becomes a comparing jump.
-//! 3. Two moves in sequence become one instruction.
+//! 1. Jumps are threaded ([`threads`]): a jump to a test whose outcome is known continues at the target of the test; a test
+//!    whose outcome is known becomes a jump, or nothing.
+//! 2. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose
+//!    result is only moved computes it in the destination of the move; registers that are moved and never live at the same
+//!    time become one ([`coalesce`]); a comparison that is only tested becomes a comparing jump.
+//! 3. A test that jumps over a jump is inverted and jumps itself.
+//! 4. Two moves in sequence become one instruction.
 //!
 //! Only code with loops is optimized: elsewhere, an instruction runs once.
 
