@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign, Div, Index, IndexMut, Mul, MulAssign, Neg, Sub, S
 
 use num_complex::Complex;
 
-use super::kernels::add_rows;
+use super::kernels;
 use crate::element::Element;
 
 /// Real or complex f64.
@@ -182,15 +182,12 @@ impl<F: Field> Matrix<F> {
     }
 
     /// Returns the matrix product.
+    ///
+    /// # Panics
+    /// Panics if the sizes do not agree.
     pub fn times(&self, other: &Self) -> Self {
-        let mut out = Matrix::zeros(self.rows, other.cols);
-        let mut terms = Vec::with_capacity(self.cols);
-        for i in 0..self.rows {
-            terms.clear();
-            terms.extend(self.row(i).iter().enumerate().map(|(k, factor)| (*factor, other.row(k))));
-            add_rows(out.row_mut(i), &terms);
-        }
-        out
+        assert_eq!(self.cols, other.rows, "invariant: factors of a product have the same inner size");
+        kernels::product(self, other)
     }
 
     /// Adds `other * by`.

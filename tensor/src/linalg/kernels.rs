@@ -59,6 +59,67 @@ pub(super) fn subtract<F: Field>(to: &mut [F], factor: F, row: &[F]) {
     add_rows(to, &[(-factor, row)]);
 }
 
+/// Returns the matrix product.
+pub(super) fn product<F: Field>(a: &Matrix<F>, b: &Matrix<F>) -> Matrix<F> {
+    let mut out = Matrix::zeros(a.rows, b.cols);
+    simd::run(Product { a, b, out: &mut out });
+    out
+}
+
+/// Rows and columns of the product whose sums stay in registers.
+const TILE: (usize, usize) = (4, 8);
+
+struct Product<'a, F> {
+    a: &'a Matrix<F>,
+    b: &'a Matrix<F>,
+    out: &'a mut Matrix<F>,
+}
+
+impl<F: Field> Multiversioned for Product<'_, F> {
+    type Output = ();
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
+
+    #[inline(always)]
+    fn run(self) {
+        let Product { a, b, out } = self;
+        // The columns of `b` that one tile needs stay in the first-level cache while the rows of `a` pass.
+        for column in (0..b.cols).step_by(TILE.1) {
+            for row in (0..a.rows).step_by(TILE.0) {
+                if row + TILE.0 <= a.rows && column + TILE.1 <= b.cols {
+                    let sums = tile(std::array::from_fn(|i| a.row(row + i)), b, column);
+                    for (i, sums) in sums.iter().enumerate() {
+                        out.row_mut(row + i)[column..column + TILE.1].copy_from_slice(sums);
+                    }
+                } else {
+                    for i in row..a.rows.min(row + TILE.0) {
+                        for j in column..b.cols.min(column + TILE.1) {
+                            let terms = a.row(i).iter().enumerate().map(|(k, factor)| *factor * b[(k, j)]);
+                            out[(i, j)] = terms.fold(F::ZERO, |sum, term| sum + term);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns the products of some rows with adjacent columns of a matrix.
+#[inline(always)]
+fn tile<F: Field>(rows: [&[F]; TILE.0], b: &Matrix<F>, column: usize) -> [[F; TILE.1]; TILE.0] {
+    let mut sums = [[F::ZERO; TILE.1]; TILE.0];
+    let rows = rows.map(|row| &row[..b.rows]);
+    for (k, others) in b.data.chunks_exact(b.cols).enumerate() {
+        let others: &[F; TILE.1] =
+            others[column..].first_chunk().expect("invariant: the tile is within the matrix");
+        for (sums, row) in sums.iter_mut().zip(rows) {
+            for (sum, other) in sums.iter_mut().zip(others) {
+                *sum += row[k] * *other;
+            }
+        }
+    }
+    sums
+}
+
 /// Multiplies `v.len()` rows from `at` on, in some columns, by `1 - factor v v*` from the left. `v` begins with a one.
 pub(super) fn reflect_rows<F: Field>(m: &mut Matrix<F>, at: usize, cols: Range<usize>, factor: F, v: &[F]) {
     let stride = m.cols;
