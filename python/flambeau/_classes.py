@@ -79,6 +79,9 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
                 )
             default = f" = {literal(texts, value, place)}"
         fields.append(f"    {field} : {text}{default}")
+    other: Any = texts.class_of(qualified_name(cls))
+    if other is not None and hasattr(other, "_fields") and other._fields != cls._fields:
+        raise place.error(f"Can't redefine NamedTuple: {qualified_name(cls)}")
     name = texts.reserve_class(qualified_name(cls), cls)
     texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
     return name

@@ -155,7 +155,7 @@ class ModuleClass:
         if is_constant:
             _check_constant(f"{self.cls.__name__}.{name}", value)
         try:
-            final = typing.get_origin(hint) is typing.Final or hint is typing.Final
+            final = _is_final(hint)
             text = None
             if is_constant or final:
                 try:
@@ -465,9 +465,20 @@ class ModuleClass:
             return None
         if isinstance(member, types.MethodType) and member.__self__ is self.cls:
             return self.texts.value_text(member, name, place) + rest
-        if member is not None:
+        if member is not None and self._is_constant(name):
             return literal(self.texts, member, place) + rest
         return None
+
+    def _is_constant(self, name: str) -> bool:
+        """Whether an attribute is declared to be a constant, so that programs see it although only the class has it."""
+        return name in getattr(self.cls, "__constants__", ()) or _is_final(_hints(self.cls).get(name))
+
+
+def _is_final(hint: Any) -> bool:
+    """Whether an annotation is ``Final``, with or without a type."""
+    import typing
+
+    return hint is typing.Final or typing.get_origin(hint) is typing.Final
 
 
 def _check_constant(path: str, value: Any) -> None:

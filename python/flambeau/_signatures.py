@@ -13,7 +13,7 @@ from ._annotations import own_annotations
 from ._edits import Edits
 from ._names import MISSING, Names
 from ._sources import Place, Source
-from .errors import AnnotationError, UnsupportedError
+from .errors import AnnotationError, CompileError, UnsupportedError
 
 if typing.TYPE_CHECKING:
     from ._texts import Texts
@@ -223,6 +223,8 @@ class SignatureRewriter:
                     continue
                 else:
                     text = self._comment(comment, place)
+            except (CompileError, UnsupportedError):
+                raise
             except Exception:  # The compiler reports what is wrong with the comment.
                 continue
             if text != comment:

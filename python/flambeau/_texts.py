@@ -166,6 +166,10 @@ class Texts:
             self._classes[qualified] = key
         return unique
 
+    def class_of(self, qualified: str) -> type | None:
+        """Returns the class of the program whose type has a qualified name."""
+        return self._classes.get(qualified)
+
     def type_name(self, name: str) -> str:
         """Returns the qualified name of the type of a class by its name in the texts."""
         return self._type_names[name]

@@ -956,3 +956,19 @@ def test_ignored_functions_that_are_dropped_on_export():
     with pytest.raises(flambeau.RuntimeError, match="annotated to be ignored and cannot be run"):
         compiled(tensor([1.0]), True)
     compiled.save_to_buffer()
+
+
+def test_named_tuples_of_one_name_have_the_same_fields():
+    one, other = collections.namedtuple("Pair", ["first", "second"]), collections.namedtuple("Pair", ["only"])
+
+    def annotated(x: one, y: other) -> one:
+        return x
+
+    def commented(x, y):
+        # type: (one, other) -> one
+        return x
+
+    assert (one, other) is not None
+    for function in (annotated, commented):
+        with pytest.raises(flambeau.UnsupportedError, match="Can't redefine NamedTuple"):
+            jit.script(function)

@@ -2,6 +2,7 @@
 
 import collections.abc
 import types
+from typing import Final
 
 import pytest
 
@@ -539,6 +540,25 @@ def test_errors_of_indices_and_elements_of_modules():
 
     with pytest.raises(flambeau.UnsupportedError, match="Could not infer type of list element: Cannot infer concrete type"):
         jit.script(Listed())
+
+
+def test_attributes_of_the_class_alone_are_constants_if_declared():
+    class Parts(nn.Module):
+        __constants__ = ["listed"]
+        listed = 2
+        final: Final[int] = 3
+        other = 4
+
+        def forward(self, x: int) -> int:
+            return x * self.listed * self.final
+
+        def refused(self) -> int:
+            return self.other
+
+    assert jit.script(Parts())(5) == 30
+    Parts.forward = Parts.refused
+    with pytest.raises(flambeau.CompileError, match="Module 'Parts' has no attribute 'other'"):
+        jit.script(Parts())
 
 
 def test_constants_are_values_of_few_types():

@@ -125,6 +125,9 @@ impl<'a> Cx<'a> {
                     continue;
                 }
                 let inner = self.ast().child(part, 0);
+                if self.kind(inner) != TreeKind::Var {
+                    return self.fail(self.span(inner), "Cannot pack a tuple into a non-variable");
+                }
                 let rest = values
                     .by_ref()
                     .take(packed)

@@ -66,6 +66,10 @@ impl<'a> Cx<'a> {
         match sugar {
             Sugar::Namespace(space) => match self.session.member(space, name) {
                 Some(found) => Ok(found),
+                // As PyTorch shows functions of Python's library.
+                None if space.as_str() == "math" => {
+                    self.unsupported(span, &format!("Python builtin <built-in function {name}> is currently"))
+                }
                 None => self.unsupported(span, &format!("`{space}.{name}` is")),
             },
             Sugar::Value(value) => self.value_member(span, value, name).await,
@@ -350,10 +354,17 @@ impl<'a> Cx<'a> {
 
     /// Returns true if the value has this member.
     pub(crate) fn has_member(&self, span: Span, sugar: Sugar, name: &str) -> Res<bool> {
-        let Sugar::Value(value) = sugar else {
-            return self.fail(span, "hasattr's first argument must be an object");
+        let ty = match sugar {
+            Sugar::Value(value) => self.ty(value),
+            Sugar::Class(ty) => ty,
+            other => {
+                let what = other.describe();
+                return self.fail(
+                    span,
+                    format!("hasattr's first argument must be an object or NamedTuple, got {what}"),
+                );
+            }
         };
-        let ty = self.ty(value);
         let symbol = Symbol::new(name);
         match ty.kind() {
             TypeKind::Class(_) => {
@@ -373,7 +384,7 @@ impl<'a> Cx<'a> {
             _ => self.fail(
                 span,
                 format!(
-                    "hasattr's first argument must be a object or NamedTuple, but got a normal {} instead",
+                    "hasattr's first argument must be an object or NamedTuple, got {} instead",
                     ty.annotation()
                 ),
             ),

@@ -264,7 +264,7 @@ impl<'a> Cx<'a> {
             LoopStatus::Unrolled => {
                 return self.fail(
                     span,
-                    format!("Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not support {word} inside the body of these loops"),
+                    "Because we emit iteration over modulelists or tuples as unrolled loops, we do not support break or continue inside the body of these loops",
                 );
             }
             LoopStatus::InLoop => {}
@@ -401,7 +401,10 @@ impl<'a> Cx<'a> {
     async fn for_loop(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
         let target = self.list(self.ast().child(tree, 0))[0];
-        let iterable = self.list(self.ast().child(tree, 1))[0];
+        let iterables = self.list(self.ast().child(tree, 1));
+        let &[iterable] = iterables.as_slice() else {
+            return self.fail(span, "List of iterables is not supported currently");
+        };
         let statements = self.list(self.ast().child(tree, 2));
         let sugar = self.iterable(iterable).await?;
         if self.is_unrolled(&sugar) {

@@ -106,6 +106,10 @@ const NAMESPACES: [(&str, &str); 24] = [
     ("warnings", "aten::"),
 ];
 
+/// Functions of `math` that TorchScript does not have, although tensors have operators of these names.
+const NOT_IN_MATH: [&str; 9] =
+    ["dist", "exp2", "hypot", "isclose", "lcm", "log2", "nextafter", "prod", "trunc"];
+
 /// Names of functions whose operators do not follow the prefix rule.
 const RENAMED: [(&str, &str); 17] = [
     ("cmath.phase", "aten::angle"),
@@ -380,6 +384,9 @@ pub(crate) fn member(
     }
     if let Some(found) = script(&full) {
         return Some(found);
+    }
+    if space == "math" && NOT_IN_MATH.contains(&name) {
+        return None;
     }
     let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
     let op = Symbol::new(&format!("{prefix}{name}"));

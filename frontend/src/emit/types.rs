@@ -64,6 +64,16 @@ const GENERIC: [(&str, &str); 9] = [
     ("Final", "Final[int]"),
 ];
 
+/// Prefix of the types of lists that a single element may stand for; the length follows.
+const BROADCASTING_LIST: &str = "BroadcastingList";
+
+/// How a generic type is made from its arguments.
+enum Constructor {
+    One(fn(Type) -> Type),
+    Any(fn(&[Type]) -> Type),
+    Dict,
+}
+
 fn simple(name: &str) -> Option<Type> {
     SIMPLE.iter().find(|(n, _)| *n == name).map(|(_, ty)| *ty)
 }
@@ -247,31 +257,40 @@ impl TypeReader<'_> {
             }
             return Ok(Type::tuple(&[]));
         }
-        let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
-        let one = |make: fn(Type) -> Type| match types.as_slice() {
-            [t] => Ok(make(*t)),
-            _ => self.error(tree, format!("{short} takes one type argument, found {}", types.len())),
-        };
-        match short {
-            "List" | "list" => one(Type::list),
-            "Optional" => one(Type::optional),
-            "Future" => one(Type::future),
-            "Await" | "_Await" => one(Type::awaitable),
-            "RRef" => one(Type::rref),
-            "Final" => one(|t| t),
-            "Tuple" | "tuple" => Ok(Type::tuple(&types)),
-            "Union" => Ok(Type::union(&types)),
-            "Dict" | "dict" => match types.as_slice() {
-                [k, v] => match refused_key(*k) {
-                    Some(why) => self.error(parts[0], why),
-                    None => Ok(Type::dict(*k, *v)),
-                },
-                _ => self.error(tree, "Dict takes two type arguments, a key and a value type"),
+        let constructor = match short {
+            "List" | "list" => Constructor::One(Type::list),
+            "Optional" => Constructor::One(Type::optional),
+            "Future" => Constructor::One(Type::future),
+            "Await" | "_Await" => Constructor::One(Type::awaitable),
+            "RRef" => Constructor::One(Type::rref),
+            "Final" => Constructor::One(|t| t),
+            "Tuple" | "tuple" => Constructor::Any(Type::tuple),
+            "Union" => Constructor::Any(Type::union),
+            "Dict" | "dict" => Constructor::Dict,
+            _ => match short.strip_prefix(BROADCASTING_LIST).map(str::parse) {
+                Some(Ok(1u32..)) => Constructor::One(Type::list),
+                Some(_) => {
+                    return self.error(tree, "subscript of Broadcastable list must be a positive integer");
+                }
+                None => {
+                    let help = self.suggest_type(short, GENERIC.iter().map(|(n, _)| *n));
+                    return self.unknown(tree, format!("Unknown type constructor {name}"), help);
+                }
             },
-            _ if short.starts_with("BroadcastingList") => one(Type::list),
-            _ => {
-                let help = self.suggest_type(short, GENERIC.iter().map(|(n, _)| *n));
-                self.unknown(tree, format!("Unknown type constructor {name}"), help)
+        };
+        let types: Vec<Type> = parts.iter().map(|&t| self.read_at(t, depth + 1)).collect::<Res<_>>()?;
+        match (constructor, types.as_slice()) {
+            (Constructor::One(make), &[only]) => Ok(make(only)),
+            (Constructor::One(_), all) => {
+                self.error(tree, format!("{short} takes one type argument, found {}", all.len()))
+            }
+            (Constructor::Any(make), all) => Ok(make(all)),
+            (Constructor::Dict, &[key, value]) => match refused_key(key) {
+                Some(why) => self.error(parts[0], why),
+                None => Ok(Type::dict(key, value)),
+            },
+            (Constructor::Dict, _) => {
+                self.error(tree, "Dict takes two type arguments, a key and a value type")
             }
         }
     }
@@ -287,7 +306,7 @@ impl TypeReader<'_> {
             return size_of_alias(&self.dotted(tree)?);
         }
         let name = self.dotted(ast.child(tree, 0))?;
-        name.rsplit('.').next()?.strip_prefix("BroadcastingList")?.parse().ok()
+        name.rsplit('.').next()?.strip_prefix(BROADCASTING_LIST)?.parse().ok()
     }
 
     /// Returns the declared schema of a function. Without a result annotation, `returns` is empty.

@@ -192,9 +192,12 @@ impl Parser<'_> {
         let target = self.expression_in(Mode::Target)?;
         self.check_target(target)?;
         self.expect(Tok::In, "of the loop")?;
-        let iterable = self.expression_in(Mode::Tuple)?;
+        let mut iterables = vec![self.expression()?];
+        while self.eat(Tok::Comma) && self.peek() != Tok::Colon {
+            iterables.push(self.expression()?);
+        }
         let targets = self.list(&[target]);
-        let iterables = self.list(&[iterable]);
+        let iterables = self.list(&iterables);
         self.body(blocks, BlockOwner::For { targets, iterables }, start)
     }
 
