@@ -106,6 +106,8 @@ pub struct Host {
     /// The limit of the budget in bytes; the budget itself is moved out during a run.
     memory: Option<usize>,
     generator: OnceCell<Generator>,
+    /// Returns the default generator when a run first needs one.
+    make_generator: fn() -> Generator,
     tape: Option<Tape>,
     tensor_text: TensorText,
     max_depth: usize,
@@ -180,6 +182,7 @@ impl Host {
             budget: None,
             memory: None,
             generator: OnceCell::new(),
+            make_generator: || Generator::new(Device::CPU, Self::SEED),
             grad_enabled: true,
             tape: None,
             tensor_text: |out, tensor| {
@@ -633,12 +636,18 @@ impl Host {
 
     /// Returns the default generator, used by operators without an explicit one.
     pub fn rng(&self) -> &Generator {
-        self.generator.get_or_init(|| Generator::new(Device::CPU, Self::SEED))
+        self.generator.get_or_init(self.make_generator)
     }
 
     /// Replaces the default generator.
     pub fn set_rng(&mut self, generator: Generator) -> &mut Self {
         self.generator = OnceCell::from(generator);
+        self
+    }
+
+    /// Replaces the default generator by one that `make` returns when a run first needs it.
+    pub fn set_rng_source(&mut self, make: fn() -> Generator) -> &mut Self {
+        (self.generator, self.make_generator) = (OnceCell::new(), make);
         self
     }
 

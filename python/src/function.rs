@@ -128,12 +128,14 @@ impl PyFunction {
         if args.len() > params.len() {
             return Err(self.too_many(py, args.len()));
         }
-        let (mut values, mut named) = self.arguments(&mut call, args, kwargs)?;
+        let mut given = Arguments::default();
+        self.convert(&mut call, args, kwargs, &mut given)?;
         while call.restart() {
             // Dropped first, so that their memory is given back.
-            drop((values, named));
-            (values, named) = self.arguments(&mut call, args, kwargs)?;
+            given.clear();
+            self.convert(&mut call, args, kwargs, &mut given)?;
         }
+        let Arguments { values, named } = given;
         if args.len() + named.len() < params.len() || kwargs.is_some_and(|given| given.len() > named.len()) {
             self.check_names(py, args.len(), kwargs)?;
         }
@@ -168,19 +170,19 @@ impl PyFunction {
         call.result(&result, &self.program, 0)
     }
 
-    /// Converts the arguments: those by position, and those by name.
-    fn arguments<'py>(
+    /// Converts the arguments, in place: moving values that were just written in parts would stall on store forwarding.
+    fn convert<'py>(
         &self,
         call: &mut Call<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Arguments> {
+        Arguments { values, named }: &mut Arguments,
+    ) -> PyResult<()> {
         let params = self.entry.params();
-        let mut values = SmallVec::with_capacity(args.len());
+        values.reserve(args.len());
         for (i, (arg, param)) in args.iter_borrowed().zip(params).enumerate() {
             values.push(call.argument_or(&arg, param, |found| self.mismatch(i, &arg, found))?);
         }
-        let mut named: Vec<(String, IValue)> = Vec::new();
         for (name, arg) in kwargs.into_iter().flat_map(|kwargs| kwargs.iter()) {
             let name: String = name.extract()?;
             let Some(i) = params.iter().position(|p| p.name.as_str() == name) else {
@@ -191,7 +193,7 @@ impl PyFunction {
             }
             named.push((name, call.argument_or(&arg, &params[i], |found| self.mismatch(i, &arg, found))?));
         }
-        Ok((values, named))
+        Ok(())
     }
 
     /// Returns an entry of a program.
@@ -320,8 +322,21 @@ impl PyFunction {
     }
 }
 
-/// Arguments by position, and by name.
-type Arguments = (SmallVec<[IValue; 4]>, Vec<(String, IValue)>);
+/// Arguments of a call.
+#[derive(Default)]
+struct Arguments {
+    /// By position.
+    values: SmallVec<[IValue; 4]>,
+    /// By name.
+    named: Vec<(String, IValue)>,
+}
+
+impl Arguments {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.named.clear();
+    }
+}
 
 /// The number of nodes of a brief function.
 const MAX_BRIEF: usize = 64;

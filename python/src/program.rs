@@ -107,7 +107,7 @@ pub(crate) fn host(session: &Session) -> Host {
         host.set_stdout(SysStdout).set_warn(warnings_of_call());
     });
     host.set_interrupt(interrupted);
-    host.set_rng(generator().clone());
+    host.set_rng_source(|| generator().clone());
     host
 }
 
