@@ -14,7 +14,7 @@ pub mod view;
 
 pub use emit::{
     CompileSession, NativeResolver, Overload, Resolver, SourceFile, Sugar, SugaredValue, compile,
-    compile_sources, compile_stages, compile_with, host_object,
+    compile_sources, compile_stages, compile_with, host_function, host_object,
 };
 pub use limits::FrontendLimits;
 pub use parse::{Parsed, parse, parse_expression};

@@ -458,7 +458,7 @@ class ModuleClass:
                 if known is None:
                     known = self.bound[name] = IgnoredMethod(function, self.module)
                     self.modules.ignored.append(known)
-                return self.texts.leave(known, name, place, "it is marked with `@ignore`")
+                return self.texts.leave_ignored(known, known.function, name, place)
             if isinstance(function, types.FunctionType):
                 self.texts.refer(function, place)
             wanted.append(name)

@@ -444,6 +444,7 @@ def compile_texts(
     exceptions: dict[str, str],
     type_names: dict[str, str],
     optional: set[str],
+    declarations: dict[str, str],
 ) -> Program: ...
 def new_object(program: Program, class_name: str, values: dict[str, Any]) -> ScriptObject: ...
 def fuzz_pass(

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _native
-from ._annotations import own_annotations
 from ._edits import Edits
+from ._ignored import annotations_of
 from ._module_kinds import is_module_class
-from ._names import MISSING, Names, bound_names, chain, children, scope_of
+from ._names import MISSING, bound_names, chain, children
 from ._objects import MODULES, called_in_python
 from ._signatures import SignatureRewriter
 from ._sources import Source, is_text_of_several_lines
@@ -149,12 +149,11 @@ class Rewriter(SignatureRewriter):
     def _returns(self, node: ast.Call, function: Any) -> None:
         """Converts the result of a call that is left to Python to the type that the function is annotated with. Without annotation it
         is a tensor, if the program uses it."""
-        if node is self.unused and "return" not in own_annotations(function):
+        hints = annotations_of(function)
+        if node is self.unused and "return" not in hints:
             return
-        annotation = own_annotations(function).get("return", _native.Tensor)
+        annotation = hints.get("return", _native.Tensor)
         place = self.edits.source.place(node)
-        if isinstance(annotation, str) and isinstance(function, types.FunctionType):
-            annotation = eval(annotation, Names(scope_of(function)))  # noqa: S307 - the user's own annotation
         start, end = (node.lineno, node.col_offset), (node.end_lineno or 1, node.end_col_offset or 0)
         self.edits.replace_range(start, start, f"torch.jit.annotate({self.texts.annotation_text(annotation, place)}, ")
         self.edits.replace_range(end, end, ")")

@@ -223,9 +223,11 @@ class SignatureRewriter:
                     continue
                 else:
                     text = self._comment(comment, place)
+            except AnnotationError:  # The compiler reports what is wrong with the comment.
+                continue
             except (CompileError, UnsupportedError):
                 raise
-            except Exception:  # The compiler reports what is wrong with the comment.
+            except Exception:
                 continue
             if text != comment:
                 start = len(lines[number - 1][: found.start(1)].encode())

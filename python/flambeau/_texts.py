@@ -11,6 +11,7 @@ from typing import Any
 from . import _native, errors
 from ._annotations import Unknown, annotation_text
 from ._edits import Edits
+from ._ignored import declaration
 from ._markers import kind_of
 from ._names import MISSING, scope_of
 from ._objects import literal, reference
@@ -49,6 +50,8 @@ class Texts:
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
+        # The functions that declare the signatures of functions among the objects, by the names of the latter.
+        self.declarations: dict[str, str] = {}
         # Tensors that are defaults of parameters, by name.
         self.constants: dict[str, _native.Tensor] = {}
         # The functions of names with several signatures.
@@ -92,7 +95,7 @@ class Texts:
         try:
             return _native.compile_texts(
                 self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
-                self._type_names, self.optional,
+                self._type_names, self.optional, self.declarations,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
             errors.name_class_attributes(error, self._classes)
@@ -137,6 +140,18 @@ class Texts:
             known = self.reserve(name, value)
             self.objects[known] = value
         self.fallbacks.append(Fallback(known, value, reason, place))
+        return known
+
+    def leave_ignored(self, value: Any, function: types.FunctionType, name: str, place: Place) -> str:
+        """Leaves a function that is marked with `@ignore` to Python: a method if it is not the value itself. Its calls have to fit its
+        signature."""
+        known = self.leave(value, name, place, "it is marked with `@ignore`")
+        if known not in self.declarations:
+            text = declaration(self, function, value is not function, place)
+            if text is not None:
+                unique = self.declarations[known] = self.reserve(f"{name}_declaration", function)
+                self.optional.add(unique)
+                self.texts.append((f"def {unique}{text}: ...\n", place.file, place.line))
         return known
 
     def reserve(self, name: str, key: Any) -> str:
@@ -318,7 +333,7 @@ class Texts:
     def value_text(self, value: Any, path: str, place: Place) -> str:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
         if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
-            return self.leave(value, value.__name__, place, "it is marked with `@ignore`")
+            return self.leave_ignored(value, value, value.__name__, place)
         if hasattr(value, "__script_if_tracing_wrapper"):
             value = getattr(value, "__original_fn")  # noqa: B009 - the name must not be mangled
         if not self.fallback:

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use flambeau::exec::tape::{self, BackwardOptions};
 use flambeau::exec::{Host, Warning};
-use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_object};
+use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_function, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
 use flambeau::ir::{Source, Symbol};
@@ -442,8 +442,8 @@ pub(crate) fn empty_program(py: Python<'_>) -> PyResult<Hosted> {
 
 /// The names of a program that its texts do not define.
 struct Names {
-    /// Objects that are left to Python.
-    objects: BTreeSet<String>,
+    /// Objects that are left to Python, with the functions that declare the signatures of functions.
+    objects: BTreeMap<String, Option<String>>,
     /// Values that have no literal: tensors that are defaults of parameters.
     constants: BTreeMap<String, IValue>,
     /// Functions and methods with several signatures, by qualified name.
@@ -475,7 +475,10 @@ impl Resolver for Names {
         if let Some(constant) = self.constants.get(name) {
             return Some(Sugar::Constant(constant.clone()));
         }
-        self.objects.contains(name).then(|| host_object(name))
+        self.objects.get(name).map(|declaration| match declaration {
+            Some(declaration) => host_function(name, declaration),
+            None => host_object(name),
+        })
     }
 }
 
@@ -483,7 +486,8 @@ impl Resolver for Names {
 /// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
 /// with several signatures, `exceptions` the qualified names of exception classes, `type_names` those of the types of classes,
-/// `optional` the functions that are compiled only if others call them.
+/// `optional` the functions that are compiled only if others call them, `declarations` those that declare the signatures of
+/// functions among the objects.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "one table for each kind of name")]
 pub(crate) fn compile_texts(
@@ -497,6 +501,7 @@ pub(crate) fn compile_texts(
     exceptions: BTreeMap<String, String>,
     type_names: BTreeMap<String, String>,
     optional: BTreeSet<String>,
+    mut declarations: BTreeMap<String, String>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
@@ -504,7 +509,7 @@ pub(crate) fn compile_texts(
     let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
     let constants = constants.into_iter().map(tensor).collect();
     let names = Names {
-        objects: objects.keys().cloned().collect(),
+        objects: objects.keys().map(|name| (name.clone(), declarations.remove(name))).collect(),
         constants,
         overloads,
         exceptions,

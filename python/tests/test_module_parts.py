@@ -605,3 +605,69 @@ def test_ignored_methods_without_results():
             return x * 2
 
     assert torch.equal(jit.script(Logs())(torch.ones(2)), torch.full((2,), 2.0)) and seen == [2.0]
+
+
+class LeavesToPython(nn.Module):
+    @jit.ignore
+    def typed(self, x):
+        # type: (Tensor) -> Tuple[Tensor, Tensor]
+        return x, x + 1
+
+    @jit.ignore
+    def two(self, x, y):
+        return x + y
+
+    @jit.ignore
+    def scaled(self, x, by: float = 2.0, *, shift: int = 1):
+        return x * by + shift
+
+    @jit.ignore
+    def any_number(self, *xs):
+        return sum(xs)
+
+
+def test_calls_of_ignored_methods_fit_their_signatures():
+    class Fits(LeavesToPython):
+        def forward(self, x):
+            a, b = self.typed(x)
+            return self.two(a, y=b), self.scaled(x), self.scaled(x, shift=3, by=1.0), self.any_number(a, b)
+
+    x = torch.tensor([1.0])
+    assert [part.item() for part in jit.script(Fits())(x)] == [3.0, 3.0, 4.0, 3.0]
+
+
+def missing(self, x):
+    return self.two(x)
+
+
+def too_many(self, x):
+    return self.two(x, x, x)
+
+
+def unknown_keyword(self, x):
+    return self.two(x, x, z=x)
+
+
+def other_type(self, x):
+    return self.two(x, (x, x))
+
+
+def other_result(self, x):
+    y, z, w = self.typed(x)
+    return y
+
+
+@pytest.mark.parametrize(
+    ("forward", "message"),
+    [
+        (missing, "Argument y not provided"),
+        (too_many, "Expected at most 2 arguments but found 3 positional arguments"),
+        (unknown_keyword, "Keyword argument z unknown"),
+        (other_type, r"Expected a value of type 'Tensor' for argument 'y' but instead found type 'Tuple\[Tensor, Tensor\]'"),
+        (other_result, "need 3 values to unpack but found only 2"),
+    ],
+)
+def test_calls_that_do_not_fit_are_refused(forward, message):
+    module = type("Refused", (LeavesToPython,), {"forward": forward})()
+    with pytest.raises(flambeau.CompileError, match=message):
+        jit.script(module)

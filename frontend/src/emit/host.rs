@@ -50,6 +50,48 @@ impl SugaredValue for HostPath {
     }
 }
 
+/// Returns a sugared value for a function that the host resolves by this dotted path at run time, and whose calls fit the
+/// signature of a function that the program declares. The latter is not compiled.
+pub fn host_function(path: &str, declaration: &str) -> Sugar {
+    Sugar::Custom(Rc::new(HostFunction { path: Symbol::new(path), declaration: Symbol::new(declaration) }))
+}
+
+/// A function of the host with a signature.
+#[derive(Debug)]
+struct HostFunction {
+    path: Symbol,
+    declaration: Symbol,
+}
+
+impl SugaredValue for HostFunction {
+    fn kind(&self) -> &str {
+        "host function"
+    }
+
+    fn as_value(&self, scope: &Scope<'_>, span: Span) -> Result<ValueId, Box<Diagnostic>> {
+        Ok(scope.host(span, HostOp::Object(self.path), &[]))
+    }
+
+    fn call(
+        &self,
+        scope: &Scope<'_>,
+        span: Span,
+        positional: &[ValueId],
+        keywords: &[(Symbol, ValueId)],
+    ) -> Result<Sugar, Box<Diagnostic>> {
+        let cx = scope.cx();
+        let schema = FunctionSchema { name: self.path, ..cx.session.declaration(self.declaration)? };
+        let args = CallArgs {
+            positional: positional.iter().map(|&value| cx.given(value)).collect(),
+            keywords: keywords.iter().map(|&(name, value)| (name, cx.given(value))).collect(),
+            ..CallArgs::default()
+        };
+        let (operands, _) = cx.match_function(span, &schema, &args)?;
+        let names = schema.args.iter().filter(|arg| arg.kwarg_only).map(|arg| arg.name).collect();
+        Ok(Sugar::Value(scope.host(span, HostOp::Function(self.path, names), &operands)))
+    }
+}
+
 impl Scope<'_> {
     /// Appends an operation on host objects and returns its result.
     pub fn host(&self, span: Span, op: HostOp, operands: &[ValueId]) -> ValueId {

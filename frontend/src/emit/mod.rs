@@ -34,7 +34,7 @@ mod types;
 
 pub use fun::SourceFile;
 pub(crate) use fun::is_meaningful;
-pub use host::host_object;
+pub use host::{host_function, host_object};
 pub(crate) use names::structural;
 pub(crate) use overloads::callable_overloads;
 pub use scope::Scope;

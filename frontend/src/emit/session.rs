@@ -403,15 +403,18 @@ impl<'s> CompileSession<'s> {
         self.unit.into_inner()
     }
 
+    /// Returns the signature of a declared function, which is not compiled.
+    pub(crate) fn declaration(&self, name: Symbol) -> Res<FunctionSchema> {
+        let declared = self.declared.borrow().get(&name).map(|d| (Arc::clone(&d.file), d.def, d.self_type));
+        let (file, def, self_type) = declared.ok_or_else(|| undeclared(name))?;
+        deep_compile::declared_schema(self, name, &file, def, self_type)
+    }
+
     /// Marks a declared function as being compiled and returns its source, definition and `self` type.
     pub(crate) fn begin(&self, name: Symbol) -> Res<(Arc<SourceFile>, TreeId, Option<Type>)> {
         let mut declared = self.declared.borrow_mut();
         let Some(d) = declared.get_mut(&name) else {
-            return Err(Box::new(Diagnostic::new(
-                Fault::Input,
-                "F0102",
-                format!("there is no function `{name}`"),
-            )));
+            return Err(undeclared(name));
         };
         if let Some(problem) = &d.problem {
             return Err(problem.clone());
@@ -519,6 +522,10 @@ impl ClassEnv for CompileSession<'_> {
     fn is_module(&self, class: Type) -> bool {
         self.unit.borrow().is_module(class)
     }
+}
+
+fn undeclared(name: Symbol) -> Box<Diagnostic> {
+    Box::new(Diagnostic::new(Fault::Input, "F0102", format!("there is no function `{name}`")))
 }
 
 /// Creates the context for compiling `fun`.
