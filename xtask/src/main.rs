@@ -37,6 +37,13 @@ struct Command {
     run: fn(&[String]) -> anyhow::Result<()>,
 }
 
+impl Command {
+    /// Returns the row of `help`.
+    fn usage(&self) -> String {
+        format!("{:32} {}", format!("{} {}", self.name, self.args), self.about)
+    }
+}
+
 /// All subcommands, in the order of `help`.
 const COMMANDS: &[Command] = &[
     Command {
@@ -131,6 +138,10 @@ fn main() -> ExitCode {
         eprintln!("error: there is no `cargo xtask {name}`\n\n{}", help());
         return ExitCode::from(2);
     };
+    if matches!(args.get(1).map(String::as_str), Some("--help" | "-h")) {
+        println!("{}", command.usage());
+        return ExitCode::SUCCESS;
+    }
     match (command.run)(&args[1..]) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -142,9 +153,8 @@ fn main() -> ExitCode {
 
 fn help() -> String {
     let mut text = String::from("cargo xtask COMMAND\n\n");
-    for c in COMMANDS {
-        let usage = format!("{} {}", c.name, c.args);
-        text.push_str(&format!("  {usage:32} {}\n", c.about));
+    for command in COMMANDS {
+        text.push_str(&format!("  {}\n", command.usage()));
     }
     text
 }
