@@ -218,7 +218,8 @@ impl ErrorPolicy for ContinuedRun {
                 let answers = facts.iter().enumerate();
                 let answers: Vec<Option<IValue>> = answers
                     .map(|(i, fact)| {
-                        poison::constant(fact).or_else(|| without_condition(graph, node, i, defined))
+                        poison::constant(graph, node, i, fact)
+                            .or_else(|| without_condition(graph, node, i, defined))
                     })
                     .collect();
                 if answers.iter().all(Option::is_some) {

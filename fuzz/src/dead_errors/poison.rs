@@ -8,8 +8,8 @@
 
 use flambeau_analysis::shape::{Dim, Fact, OperandFact, ShapeCx, Symbols, TensorFact, conclude};
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_ir::value::{HostObject, HostValue};
-use flambeau_ir::{Graph, IValue, NodeId, ValueId};
+use flambeau_ir::value::{HostObject, HostValue, List};
+use flambeau_ir::{Graph, IValue, NodeId, Type, ValueId};
 use std::any::Any;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -72,14 +72,30 @@ fn known_operand(value: &IValue) -> OperandFact<'_> {
     operand
 }
 
-/// The value that a fact determines; `None` if there are several, or if the value is an object of its own.
-pub(super) fn constant(fact: &Fact) -> Option<IValue> {
+/// The result of a node that a fact determines: a value, or a new list of known integers, as of sizes. `None` if there are several
+/// values, or if the result is another object of its own.
+pub(super) fn constant(graph: &Graph, node: NodeId, i: usize, fact: &Fact) -> Option<IValue> {
     match fact {
         Fact::None => Some(IValue::None),
         Fact::Bool(b) => Some(IValue::Bool(*b)),
         Fact::Int(Dim::Known(n)) => Some(IValue::Int(*n)),
+        Fact::List(parts) if returns_new_ints(graph, node, i) => {
+            let number = |part: &Fact| match part {
+                Fact::Int(Dim::Known(n)) => Some(IValue::Int(*n)),
+                _ => None,
+            };
+            let numbers: Option<Vec<IValue>> = parts.iter().map(number).collect();
+            Some(IValue::List(List::from_values(Type::INT, numbers?)))
+        }
         _ => None,
     }
+}
+
+/// Whether a result of a node is a list of integers that no other value is.
+fn returns_new_ints(graph: &Graph, node: NodeId, i: usize) -> bool {
+    let Some(row) = graph.op(node).row() else { return false };
+    let returned = graph.registry().schema(row).returns.get(i);
+    returned.is_some_and(|result| result.alias.is_none() && result.ty == Type::list(Type::INT))
 }
 
 /// The facts about a value, of which parts may be poison. Containers in containers have none.

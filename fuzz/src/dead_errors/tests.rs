@@ -40,6 +40,20 @@ fn an_unneeded_result_may_lose_its_error() {
 }
 
 #[test]
+fn sizes_that_the_operator_determines_do_not_need_it() {
+    let text = "graph(%x : Tensor):
+  %mean : int = prim::Constant[value=1]()
+  %y : Tensor = aten::mm(%x, %x)
+  %loss : Tensor = aten::mse_loss(%x, %y, %mean)
+  %sizes : int[] = aten::size(%loss)
+  return (%sizes)
+";
+    assert_eq!(ends(text), ["ok"]);
+    let depends = text.replace("aten::mse_loss(%x, %y, %mean)", "aten::masked_select(%x, %y)");
+    assert_eq!(ends(&depends), [""; 0], "the number of selected elements");
+}
+
+#[test]
 fn an_unread_write_may_lose_its_error() {
     let text = "graph(%x : Tensor):
   %1 : int = prim::Constant[value=1]()
