@@ -223,15 +223,9 @@ fn repeat(cx: &mut KernelCx<'_>, list: usize, count: usize) -> KernelResult {
 
 fn repeated(list: &List, n: i64) -> Result<ListItems, KernelError> {
     let items = list.read();
-    let total = items.len().saturating_mul(usize::try_from(n).unwrap_or(usize::MAX));
-    check_values_fit(total)?;
-    let mut result = ListItems::with_capacity(list.elem_type(), total);
-    if !items.is_empty() {
-        for _ in 0..n {
-            result.append(items.clone());
-        }
-    }
-    Ok(result)
+    let n = if items.is_empty() { 0 } else { usize::try_from(n).unwrap_or(usize::MAX) };
+    check_values_fit(items.len().saturating_mul(n))?;
+    Ok(items.repeat(n))
 }
 
 fn searches() -> Vec<OverloadRow> {

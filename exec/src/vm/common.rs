@@ -63,6 +63,24 @@ pub(super) fn append<T: Element>(v: &mut [IValue], list: u32, word: u64) -> bool
     true
 }
 
+/// Appends a value that dies at the instruction to a list of values whose growth needs no check against the memory limit; returns
+/// whether that was possible.
+#[inline(never)]
+pub(super) fn append_value(v: &mut [IValue], list: u32, operand: u32) -> bool {
+    let OperandSource::Move(from) = Operand(operand).place() else { return false };
+    let value = std::mem::take(&mut v[from as usize]);
+    match own_list(list, v) {
+        Some(ListItems::Values(items)) if items.len() < GROWTH_CHECKED || items.len() < items.capacity() => {
+            items.push(value);
+            true
+        }
+        _ => {
+            v[from as usize] = value;
+            false
+        }
+    }
+}
+
 /// Returns the length of a list.
 #[inline(never)]
 pub(super) fn length(v: &mut [IValue], list: u32) -> Option<u64> {

@@ -185,6 +185,7 @@ macro_rules! dispatch {
             Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
             Opcode::AppendF => if !common::append::<f64>($values.v, $i.a, $s.get($i.b)) $step,
             Opcode::AppendB => if !common::append::<bool>($values.v, $i.a, $s.get($i.b)) $step,
+            Opcode::AppendV => if !common::append_value($values.v, $i.a, $i.b) $step,
             Opcode::GetWord => match common::slot_word($i, $values.v) {
                 Some(word) => $s.set($i.a, word),
                 None => $step,
@@ -217,7 +218,6 @@ macro_rules! dispatch {
             },
             Opcode::Count
             | Opcode::ListSetV
-            | Opcode::AppendV
             | Opcode::GetSlot
             | Opcode::SetSlot
             | Opcode::Op

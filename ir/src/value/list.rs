@@ -84,6 +84,12 @@ impl ListItems {
         }
     }
 
+    /// Returns the elements if they are stored as values.
+    #[must_use]
+    pub fn as_values(&self) -> Option<&[IValue]> {
+        if let Self::Values(items) = self { Some(items) } else { None }
+    }
+
     /// Returns the elements in order.
     #[expect(clippy::missing_panics_doc, reason = "the indices are in range")]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = IValue> + '_ {
@@ -189,6 +195,26 @@ impl ListItems {
             Self::Bools(v) => Self::Bools(v[range].to_vec()),
             Self::Tensors(v) => Self::Tensors(v[range].to_vec()),
             Self::Values(v) => Self::Values(v[range].to_vec()),
+        }
+    }
+
+    /// Returns the elements `n` times over; the storage variant is kept.
+    ///
+    /// # Panics
+    /// If the length overflows.
+    #[must_use]
+    pub fn repeat(&self, n: usize) -> Self {
+        fn repeated<T: Clone>(items: &[T], n: usize) -> Vec<T> {
+            let mut all = Vec::with_capacity(items.len() * n);
+            (0..n).for_each(|_| all.extend_from_slice(items));
+            all
+        }
+        match self {
+            Self::Ints(v) => Self::Ints(v.repeat(n)),
+            Self::Floats(v) => Self::Floats(v.repeat(n)),
+            Self::Bools(v) => Self::Bools(v.repeat(n)),
+            Self::Tensors(v) => Self::Tensors(repeated(v, n)),
+            Self::Values(v) => Self::Values(repeated(v, n)),
         }
     }
 

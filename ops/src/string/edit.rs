@@ -94,7 +94,9 @@ fn replace(cx: &mut KernelCx<'_>) -> KernelResult {
 }
 
 fn join(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (s, parts) = (cx.str_bytes(0)?, cx.list(1)?.to_vec());
+    let (s, list) = (cx.str_bytes(0)?, cx.list(1)?.read());
+    let not_a_string = || KernelError::input("join: a part is not a string");
+    let parts = list.as_values().ok_or_else(not_a_string)?;
     let bytes = |v: &IValue| v.as_str().map_or(0, Str::len);
     let total: usize = parts.iter().map(|v| bytes(v).saturating_add(s.len())).fold(0, usize::saturating_add);
     check_bytes_fit(total)?;
@@ -103,9 +105,10 @@ fn join(cx: &mut KernelCx<'_>) -> KernelResult {
         if i > 0 {
             out.extend_from_slice(s);
         }
-        let part = part.as_str().ok_or_else(|| KernelError::input("join: a part is not a string"))?;
+        let part = part.as_str().ok_or_else(not_a_string)?;
         out.extend_from_slice(part.as_bytes());
     }
+    drop(list);
     return_bytes(cx, out)
 }
 
