@@ -51,7 +51,7 @@ macro_rules! opcodes {
             $($special,)*
         }
 
-        /// What an opcode is. Code that must know every instruction matches on it exhaustively, so that it does not compile
+        /// The kind of an opcode. Code that must handle every instruction matches on it exhaustively, so that it does not compile
         /// with an opcode that it does not know.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum OpcodeKind {

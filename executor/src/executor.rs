@@ -26,7 +26,7 @@ use crate::plan::{ExecutionPlan, PlanCache};
 use crate::plans::Plans;
 use crate::record::{ProfilingRecord, RunProfile};
 use crate::saved::SavedProfile;
-use crate::settings::ExecutorSettings;
+use crate::settings::{ExecutorSettings, MAX_FAILED_RUNS};
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use flambeau_exec::vm::Arguments;
@@ -549,9 +549,6 @@ fn begin_job(state: &mut State) {
     state.compilations += 1;
     state.compiling = true;
 }
-
-/// Number of failed runs after which a kind of arguments is not profiled any more.
-const MAX_FAILED_RUNS: u32 = 8;
 
 #[inline]
 fn run(

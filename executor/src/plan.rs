@@ -6,15 +6,12 @@
 
 use crate::guard_failures::GuardFailures;
 use crate::plans::HasPrecondition;
+use crate::settings::RARE;
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use flambeau_exec::{BailoutState, Code};
 use flambeau_ir::Graph;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A guard that fails in less than one of this many runs stays in its plan: the other runs profit from it, and a
-/// specialized continuation serves those that fail.
-pub(crate) const RARE: u32 = 16;
 
 /// Code for calls that satisfy a precondition.
 pub struct ExecutionPlan {
@@ -26,8 +23,8 @@ pub struct ExecutionPlan {
     pub(crate) examined: AtomicU32,
     /// Number of calls that ran the plan. Machines of several threads may lose some.
     runs: AtomicU32,
-    /// The number of runs at the last eviction.
-    evicted_at: AtomicU32,
+    /// The number of runs when a plan was last inserted.
+    runs_at_insertion: AtomicU32,
 }
 
 impl ExecutionPlan {
@@ -45,7 +42,7 @@ impl ExecutionPlan {
             examined: AtomicU32::new(0),
             // A new plan counts as used.
             runs: AtomicU32::new(1),
-            evicted_at: AtomicU32::new(0),
+            runs_at_insertion: AtomicU32::new(0),
         }
     }
 
@@ -104,7 +101,7 @@ impl HasPrecondition for ExecutionPlan {
 
     fn take_used(&self) -> bool {
         let runs = self.runs.load(Ordering::Relaxed);
-        runs != self.evicted_at.swap(runs, Ordering::Relaxed)
+        runs != self.runs_at_insertion.swap(runs, Ordering::Relaxed)
     }
 }
 

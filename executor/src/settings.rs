@@ -5,6 +5,13 @@
 
 use crate::deopt::Deopt;
 
+/// Number of failed runs after which a kind of arguments is not profiled any more.
+pub(crate) const MAX_FAILED_RUNS: u32 = 8;
+
+/// A guard that fails in less than one of this many runs stays in its plan: the other runs profit from it, and a
+/// specialized continuation serves those that fail.
+pub(crate) const RARE: u32 = 16;
+
 /// Settings of an executor.
 #[derive(Clone, Copy, Debug)]
 pub struct ExecutorSettings {

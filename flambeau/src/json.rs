@@ -102,7 +102,7 @@ impl From<flambeau_tensor::TensorError> for JsonError {
 /// Reads a value; the element type of lists and dictionaries is that of their elements, or tensor if there are none.
 ///
 /// # Errors
-/// If the JSON is not a value, with the position; or if it is nested too deep.
+/// If the JSON is not a value, with the position; or if it is nested too deeply.
 pub fn read(json: &Value) -> Result<IValue, JsonError> {
     read_as(json, Type::ANY)
 }
@@ -112,7 +112,7 @@ pub fn read(json: &Value) -> Result<IValue, JsonError> {
 /// consumer of the value checks it.
 ///
 /// # Errors
-/// If the JSON is not a value, with the position; or if it is nested too deep.
+/// If the JSON is not a value, with the position; or if it is nested too deeply.
 pub fn read_as(json: &Value, ty: Type) -> Result<IValue, JsonError> {
     Reader::default().read_as(json, ty)
 }

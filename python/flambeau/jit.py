@@ -682,7 +682,8 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
 
 
 def freeze(mod: ScriptModule, preserved_attrs: Iterable[str] | None = None, optimize_numerics: bool = True) -> Any:
-    """Returns a copy of a module in evaluation mode whose attributes are constants, except the named ones."""
+    """Returns a copy of a module in evaluation mode whose attributes are constants, except the named ones. Freezing does not change
+    numerics, so ``optimize_numerics`` has no effect."""
     return _module_of(mod._root().freeze(list(preserved_attrs or ())))
 
 

@@ -338,7 +338,7 @@ impl Arguments {
     }
 }
 
-/// The number of nodes of a brief function.
+/// Maximum number of nodes of a brief function.
 const MAX_BRIEF: usize = 64;
 
 /// Returns whether a function computes numbers in less time than the interpreter lock takes to be released and taken: it has few nodes,

@@ -116,17 +116,20 @@ impl<'a> DtypeRules<'a> {
         DtypeRules { graph, shapes, symbols: Arc::new(shapes.symbols().clone()) }
     }
 
+    /// Returns what is known about the operands of a node.
+    fn operands(&self, node: NodeId) -> Vec<OperandFact<'_>> {
+        let (graph, shapes) = (self.graph, self.shapes);
+        let operands = graph.operands(node).map(|v| OperandFact {
+            fact: Cow::Borrowed(shapes.fact(v)),
+            ty: shapes.refined_type(graph, v),
+            constant: graph.constant(v),
+        });
+        operands.collect()
+    }
+
     /// Whether a predicate holds for all element types that operands of unknown type may have.
     pub(crate) fn for_all(&self, node: NodeId, holds: impl Fn(&[OperandFact<'_>]) -> bool) -> bool {
-        let (graph, shapes) = (self.graph, self.shapes);
-        let mut operands: Vec<OperandFact<'_>> = graph
-            .operands(node)
-            .map(|v| OperandFact {
-                fact: Cow::Borrowed(shapes.fact(v)),
-                ty: shapes.refined_type(graph, v),
-                constant: graph.constant(v),
-            })
-            .collect();
+        let mut operands = self.operands(node);
         let unknown: Vec<usize> = (0..operands.len())
             .filter(|&i| operands[i].ty.as_tensor().is_some_and(|t| t.dtype.is_none()))
             .collect();
@@ -148,15 +151,7 @@ impl<'a> DtypeRules<'a> {
 
     /// Whether the result of operator `op`, on the operands of a node, certainly has the sizes of the first operand.
     pub(crate) fn keeps_sizes(&self, node: NodeId, op: OpId) -> bool {
-        let (graph, shapes) = (self.graph, self.shapes);
-        let operands: Vec<OperandFact<'_>> = graph
-            .operands(node)
-            .map(|v| OperandFact {
-                fact: Cow::Borrowed(shapes.fact(v)),
-                ty: graph.ty(v),
-                constant: graph.constant(v),
-            })
-            .collect();
+        let operands = self.operands(node);
         let Some(own) = operands.first().and_then(|o| o.fact.as_tensor()).and_then(|t| t.dims.as_ref())
         else {
             return false;

@@ -274,7 +274,7 @@ impl<'a> Manager<'a> {
     ) -> Result<(), Box<PipelineError>> {
         let schedule = pass.schedule();
         let Some(depth) = depth.checked_sub(1) else {
-            let text = format!("the schedule of pass `{}` is nested too deep", pass.name());
+            let text = format!("the schedule of pass `{}` is nested too deeply", pass.name());
             return Err(failure(pass.name(), PassError::new(Fault::Misuse, text), None, run.report));
         };
         for _ in 0..=schedule.repeats {

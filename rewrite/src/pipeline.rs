@@ -148,9 +148,9 @@ impl PassLibrary {
         self
     }
 
-    /// Sets the book of rules for the passes that apply rules, in addition to the rules that operators state.
-    pub fn rules(&mut self, book: RuleLibrary) -> &mut Self {
-        for entry in crate::passes::by_rules(book) {
+    /// Sets the library of rules for the passes that apply rules, in addition to the rules that operators state.
+    pub fn rules(&mut self, library: RuleLibrary) -> &mut Self {
+        for entry in crate::passes::by_rules(library) {
             self.add(entry);
         }
         self
@@ -269,7 +269,7 @@ impl Pipeline {
             };
             if pipeline.steps.len() >= MAX_STEPS || open.len() + depth > MAX_DEPTH {
                 return Err(reader
-                    .error("the pipeline has too many steps or is nested too deep", item.len)
+                    .error("the pipeline has too many steps or is nested too deeply", item.len)
                     .with_fault(Fault::Limit));
             }
             match item.kind {
@@ -543,7 +543,7 @@ mod tests {
         assert!(error("fix(alpha").message.contains("not closed"));
         assert!(error("alpha)").message.contains("without"));
         assert!(error("alpha beta").message.contains("expected `,`"));
-        assert!(error("loop").message.contains("too deep"));
-        assert!(error(&"fix(".repeat(100_000)).message.contains("too deep"));
+        assert!(error("loop").message.contains("too deeply"));
+        assert!(error(&"fix(".repeat(100_000)).message.contains("too deeply"));
     }
 }

@@ -1,9 +1,9 @@
 //! Access to the bytes of storages without data races and without deadlocks.
 //!
 //! A kernel lists every storage that it accesses, for reading or for writing ([`LockSet`]). The locks are taken in the
-//! order of addresses; a storage that is both read and written is locked once, exclusively. Loops of this crate get the
-//! locked bytes as typed pointers ([`Guards::ptr`]). All other code gets slices and strided views ([`read`], [`edit`]),
-//! whose lifetimes the borrow checker limits to that of the locks.
+//! order of addresses; a storage that is both read and written is locked once, exclusively. Code gets
+//! the locked bytes as slices and strided views ([`read`], [`edit`]), whose lifetimes the borrow checker limits to that of the
+//! locks.
 //!
 //! A thread never takes locks while it holds some: kernels call no kernels from inside `read` and `edit`. Debug builds
 //! check this.

@@ -44,7 +44,7 @@ impl<'c> Notes<'c> {
         match op {
             MovS => notes.extend(self.of_move(node, &[i.b])),
             MovPair => notes.extend(self.of_move(node, &[i.b, u32::from(i.d)])),
-            Load => notes.extend(self.counted_field(i.b, "both registers keep it")),
+            Load => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
             ListLen => notes.push(self.lock(i.b, self.operand(node, 0))),
             ListGetI | ListGetF | ListGetB => notes.push(self.lock(i.b, self.operand(node, 0))),
             ListGetV => {

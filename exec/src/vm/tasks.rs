@@ -337,10 +337,7 @@ impl Vm {
             used = used.saturating_add(self.tasks.join_task(task, host));
         }
         self.charge_fuel(frame, used, fuel, host).map_or(ExitDecision::Next, |failed| {
-            match self.join_required(frame, failed, fuel, host) {
-                ExitDecision::Next => ExitDecision::Next,
-                other => other,
-            }
+            self.join_required(frame, failed, fuel, host)
         })
     }
 

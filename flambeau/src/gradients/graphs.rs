@@ -35,7 +35,7 @@ const TOO_MANY_KINDS: &str =
     "there are plans for as many other kinds of arguments (sizes, dtypes, strides) as an entry may have";
 
 /// Reason: the arguments and attributes of a call are not described completely.
-const NO_KEY: &str = "a container among the attributes, other than a list, holds tensors that require gradients, or the arguments are nested too deep";
+const NO_KEY: &str = "a container among the attributes, other than a list, holds tensors that require gradients, or the arguments are nested too deeply";
 
 /// Limit of the kinds of recorded calls that are remembered.
 const MAX_RECORDED_KINDS: usize = 2 * MAX_PLANS;

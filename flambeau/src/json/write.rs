@@ -16,7 +16,7 @@ const MAX_DATA: usize = 64;
 /// Writes a value.
 ///
 /// # Errors
-/// If the value is nested too deep (for example a list that contains itself), is too large, or is of a kind without a
+/// If the value is nested too deeply (for example a list that contains itself), is too large, or is of a kind without a
 /// JSON tag.
 pub fn write(value: &IValue) -> Result<Value, JsonError> {
     Size::default().add(value, 0)?;

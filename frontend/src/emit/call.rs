@@ -274,7 +274,7 @@ impl<'a> Cx<'a> {
         self.call_compiled(span, name, &schema, args)
     }
 
-    /// Returns the first of several functions whose parameters the arguments fit: without conversions if there is one.
+    /// Returns the first function that accepts the arguments without conversion, else the first that accepts them with conversion.
     async fn select_function(&self, span: Span, functions: &[Symbol], args: &CallArgs) -> Res<Symbol> {
         let mut schemas = Vec::with_capacity(functions.len());
         for &function in functions {

@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
         if self.depth >= Type::MAX_DEPTH {
             return Err(TypeParseError {
                 fault: Fault::Limit,
-                ..self.cursor().error("type nested too deep")
+                ..self.cursor().error("the type is nested too deeply")
             });
         }
         self.depth += 1;

@@ -41,12 +41,12 @@ pub struct Saturate {
 }
 
 impl Saturate {
-    /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
-        PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &book))
+    /// The pass entry, with the rules of a library.
+    pub(crate) fn entry(library: Arc<RuleLibrary>) -> PassEntry {
+        PassEntry::made(OPTIONS, move |options| Saturate::configure(options, &library))
     }
 
-    fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
+    fn configure(options: &PassOptions, library: &Arc<RuleLibrary>) -> Result<Self, String> {
         let mut limits = SaturationLimits::default();
         let slots = [
             ("nodes", &mut limits.nodes),
@@ -59,7 +59,7 @@ impl Saturate {
                 *slot = usize::try_from(n).unwrap_or(usize::MAX);
             }
         }
-        Ok(Saturate { select: Selection::configure(options, book)?, limits })
+        Ok(Saturate { select: Selection::configure(options, library)?, limits })
     }
 }
 
@@ -381,9 +381,9 @@ mod tests {
     fn regions_with_contradictory_facts_stay_as_they_are() {
         let registry = toy();
         let text = "use toy\nrule bad [exact]: mul.Tensor(%x, %y) => %y\n";
-        let mut book = RuleLibrary::new();
-        book.add(flambeau_ir::Source::new("bad", text));
-        let select = Selection::from_book(book);
+        let mut library = RuleLibrary::new();
+        library.add(flambeau_ir::Source::new("bad", text));
+        let select = Selection::of_library(library);
         let rules = &select.rules(&registry).unwrap().rules;
         let mut graph = read(
             &registry,

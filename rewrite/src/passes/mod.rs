@@ -120,14 +120,14 @@ pub(crate) fn standard() -> Vec<PassEntry> {
     all
 }
 
-/// Returns the entries of the passes that apply rules, with a book of additional rules.
-pub(crate) fn by_rules(book: RuleLibrary) -> Vec<PassEntry> {
-    let book = Arc::new(book);
+/// Returns the entries of the passes that apply rules, with a library of additional rules.
+pub(crate) fn by_rules(library: RuleLibrary) -> Vec<PassEntry> {
+    let library = Arc::new(library);
     vec![
-        peephole::Peephole::entry(Arc::clone(&book)),
-        Rewrite::entry(Arc::clone(&book)),
+        peephole::Peephole::entry(Arc::clone(&library)),
+        Rewrite::entry(Arc::clone(&library)),
         #[cfg(feature = "egraph")]
-        Saturate::entry(book),
+        Saturate::entry(library),
     ]
 }
 

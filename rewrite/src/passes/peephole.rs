@@ -24,10 +24,10 @@ pub struct Peephole {
 const MAX_ROUNDS: u32 = 8;
 
 impl Peephole {
-    /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
+    /// The pass entry, with the rules of a library.
+    pub(crate) fn entry(library: Arc<RuleLibrary>) -> PassEntry {
         PassEntry::made(OPTIONS, move |options: &PassOptions| {
-            Ok(Peephole { rules: Rewrite::configure(options, &book)? })
+            Ok(Peephole { rules: Rewrite::configure(options, &library)? })
         })
     }
 }

@@ -376,7 +376,7 @@ impl<'s> Parser<'s> {
 
     fn expr(&mut self, right: bool, depth: usize) -> Parsed<RuleExprId> {
         if depth > MAX_DEPTH {
-            return Err(self.error("the rule is nested too deep"));
+            return Err(self.error("the rule is nested too deeply"));
         }
         self.skip();
         let start = self.at;

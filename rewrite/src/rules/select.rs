@@ -1,7 +1,7 @@
 //! Selection of the rules that a pass applies: those of the registry and of a [`RuleLibrary`], up to an exactness.
 //!
 //! A rulebook holds texts. It is resolved against the registry of the graph that a pass runs on, so rows in its rules
-//! always belong to that graph's registry. All passes of a library share one book, which caches their selections: rules
+//! always belong to that graph's registry. All passes of a library share one library, which caches their selections: rules
 //! are parsed once and a selection is compiled once, whatever the number of pipelines and runs.
 
 use super::parse::Exactness;
@@ -45,7 +45,7 @@ struct Selected {
 /// Maximum number of selections that a rulebook keeps. Pipelines with `only` name arbitrary rules.
 const MAX_SELECTED: usize = 32;
 
-/// The rules of a book over a registry: those that apply by default, and those that apply on request.
+/// The rules of a library over a registry: those that apply by default, and those that apply on request.
 #[derive(Clone)]
 struct ParsedLibrary {
     registry: Arc<Registry>,
@@ -54,7 +54,7 @@ struct ParsedLibrary {
 }
 
 impl RuleLibrary {
-    /// A book without rules, with the standard vocabulary.
+    /// A library without rules, with the standard vocabulary.
     pub fn new() -> Self {
         Self::default()
     }
@@ -72,13 +72,13 @@ impl RuleLibrary {
         &mut self.words
     }
 
-    /// Clears the caches of this book; clones of the book keep theirs.
+    /// Clears the caches of this library; clones of the library keep theirs.
     fn forget(&mut self) {
         self.read = Arc::default();
         self.selected = Arc::default();
     }
 
-    /// Whether the book has no rules.
+    /// Whether the library has no rules.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -103,10 +103,10 @@ impl RuleLibrary {
         Ok(read)
     }
 
-    /// Resolves all rules over a registry: those that its operators state, then those of the book.
+    /// Resolves all rules over a registry: those that its operators state, then those of the library.
     ///
     /// # Errors
-    /// Returns all diagnostics of the operators' rules and of the book's texts.
+    /// Returns all diagnostics of the operators' rules and of the library's texts.
     pub fn resolve(&self, registry: &Registry) -> Result<RuleSet, Vec<Diagnostic>> {
         let mut errors = Vec::new();
         let mut all = RuleSet::from_registry(registry, &self.words).unwrap_or_else(|wrong| {
@@ -128,17 +128,17 @@ pub struct Selection {
     /// If not empty, only rules with these names or of these rule sets apply.
     pub only: Vec<String>,
     /// Rules in addition to those of the registry.
-    pub book: Arc<RuleLibrary>,
+    pub library: Arc<RuleLibrary>,
 }
 
 impl Selection {
-    /// Selects all exact rules of the registry and of a book.
-    pub fn from_book(book: RuleLibrary) -> Self {
-        Selection { book: Arc::new(book), ..Selection::default() }
+    /// Selects all exact rules of the registry and of a library.
+    pub fn of_library(library: RuleLibrary) -> Self {
+        Selection { library: Arc::new(library), ..Selection::default() }
     }
 
-    /// Selects the rules of the registry and of a book that match a pass's options.
-    pub(crate) fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
+    /// Selects the rules of the registry and of a library that match a pass's options.
+    pub(crate) fn configure(options: &PassOptions, library: &Arc<RuleLibrary>) -> Result<Self, String> {
         let accept = match options.get("accept") {
             None => Exactness::Exact,
             Some(name) => Exactness::parse(name).ok_or_else(|| {
@@ -147,7 +147,7 @@ impl Selection {
             })?,
         };
         let only = options.list("only").map(str::to_owned).collect();
-        Ok(Selection { accept, only, book: Arc::clone(book) })
+        Ok(Selection { accept, only, library: Arc::clone(library) })
     }
 
     fn selects(&self, rule: &Rule) -> bool {
@@ -161,7 +161,7 @@ impl Selection {
     /// # Errors
     /// Returns an error if a rule is invalid or an entry of `only` names no rule or rule set.
     pub(crate) fn rules(&self, registry: &Arc<Registry>) -> Result<Arc<CompiledRules>, PassError> {
-        let mut selected = self.book.selected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut selected = self.library.selected.lock().unwrap_or_else(PoisonError::into_inner);
         let is_this = |s: &&Selected| {
             s.accept == self.accept && s.only == self.only && Arc::ptr_eq(&s.registry, registry)
         };
@@ -186,7 +186,7 @@ impl Selection {
             let texts: Vec<String> = errors.iter().map(Diagnostic::render).collect();
             PassError::new(Fault::Input, format!("invalid rules:\n{}", texts.join("")))
         };
-        let read = self.book.read(registry).map_err(wrong)?;
+        let read = self.library.read(registry).map_err(wrong)?;
         let mut all = RuleSet::clone(&read.standard);
         if !self.only.is_empty() {
             all.append(&read.on_request);
@@ -232,9 +232,9 @@ mod tests {
             .with(Rules::text("use mine\nrule a [exact]: stated(%x) => %x\n"))
             .with(OptInRules(Rules::text("use mine\nrule b [exact]: requested(%x) => %x\n")))]);
         let registry = builder.build().unwrap();
-        let mut book = RuleLibrary::new();
-        book.add(Source::new("book.rules", "use mine\nrule c [exact]: added(%x) => %x\n"));
-        let error = Selection::from_book(book).rules(&registry).unwrap_err().to_string();
+        let mut library = RuleLibrary::new();
+        library.add(Source::new("library.rules", "use mine\nrule c [exact]: added(%x) => %x\n"));
+        let error = Selection::of_library(library).rules(&registry).unwrap_err().to_string();
         for operator in ["mine::stated", "mine::added", "mine::requested"] {
             assert!(error.contains(operator), "{error}");
         }

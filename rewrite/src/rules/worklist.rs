@@ -43,14 +43,14 @@ impl Default for Rewrite {
 pub(crate) const OPTIONS: &[&str] = &["accept", "only", "sweeps"];
 
 impl Rewrite {
-    /// The pass entry, with the rules of a book.
-    pub(crate) fn entry(book: Arc<RuleLibrary>) -> PassEntry {
-        PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &book))
+    /// The pass entry, with the rules of a library.
+    pub(crate) fn entry(library: Arc<RuleLibrary>) -> PassEntry {
+        PassEntry::made(OPTIONS, move |options| Rewrite::configure(options, &library))
     }
 
-    pub(crate) fn configure(options: &PassOptions, book: &Arc<RuleLibrary>) -> Result<Self, String> {
+    pub(crate) fn configure(options: &PassOptions, library: &Arc<RuleLibrary>) -> Result<Self, String> {
         let sweeps = options.number("sweeps")?.map_or(16, |n| usize::try_from(n).unwrap_or(usize::MAX));
-        Ok(Rewrite { select: Selection::configure(options, book)?, sweeps })
+        Ok(Rewrite { select: Selection::configure(options, library)?, sweeps })
     }
 }
 
