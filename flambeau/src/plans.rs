@@ -25,6 +25,7 @@ use flambeau_ir::{Fault, Type};
 use flambeau_tensor::{DType, simd};
 use rustc_hash::FxHasher;
 use serde_json::{Map, Value, json};
+use std::fmt::Write;
 use std::hash::Hasher;
 
 /// Name and version of the format.
@@ -128,7 +129,9 @@ impl Program {
         let mut hasher = FxHasher::default();
         let mut add = |name: &str, graph: &flambeau_ir::Graph| {
             hasher.write(name.as_bytes());
-            hasher.write(graph.to_string().as_bytes());
+            // The text itself would be long: the indentation of nested blocks grows with their depth.
+            let written = write!(HashText(&mut hasher), "{graph}");
+            written.expect("invariant: a hasher takes any text");
         };
         for function in self.unit().functions() {
             add(function.name.as_str(), &function.graph);
@@ -143,6 +146,16 @@ impl Program {
             ("processor", format!("{:?}", simd::isa())),
             ("program", format!("{:016x}", hasher.finish())),
         ]
+    }
+}
+
+/// Adds text to a hash.
+struct HashText<'h>(&'h mut FxHasher);
+
+impl Write for HashText<'_> {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }
 

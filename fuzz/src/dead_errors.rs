@@ -19,7 +19,9 @@ use crate::observe::{self, Observation};
 use continued::{ContinuedRun, ErrorId, GraphAddress, Removed};
 use flambeau_exec::reference::run_with_policy;
 use flambeau_ir::attr::{Attr, names};
-use flambeau_ir::{Graph, IValue, NodeId, Prim};
+use flambeau_ir::{CompilationUnit, Graph, IValue, NodeId, Prim};
+use flambeau_rewrite::passes::inline::Inline;
+use flambeau_rewrite::{Manager, Pipeline};
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -56,7 +58,7 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
     let by_node = allowed.try_choices(case, Removed::OfNodes);
     let by_error = allowed.try_choices(case, Removed::These);
     if !by_node || !by_error {
-        let case = &case.with_graph(with_own_tasks(&case.graph));
+        let case = &case.with_graph(with_own_bodies(&case.graph, &case.unit));
         let failing = run_past_errors(case, Removed::AllBut(BTreeSet::new(), BTreeSet::new())).graphs;
         for choice in 0..1_usize << failing.len().min(GRAPHS) {
             let kept = failing.iter().enumerate().filter(|(i, _)| choice >> i & 1 == 1).map(|(_, g)| *g);
@@ -68,14 +70,16 @@ pub(crate) fn allowed_observations(case: &Case) -> Allowed {
     allowed
 }
 
-/// Returns the graph with a copy of its body for each task: a task has the errors of its own graph, also if a function or
-/// another task has an equal one.
-fn with_own_tasks(graph: &Graph) -> Graph {
+/// Returns the graph with a copy of its own of the body of each task and of each function that it calls: these have the errors of
+/// their own graphs, also if a function or another task has an equal one. A pass may inline a call in the program, and not in a task.
+fn with_own_bodies(graph: &Graph, unit: &Arc<CompilationUnit>) -> Graph {
     let mut made = graph.clone();
-    let forks: Vec<NodeId> = graph.nodes_deep().filter(|&n| graph.is_prim(n, Prim::Fork)).collect();
+    // A call that cannot be inlined keeps the errors of the shared function.
+    _ = Manager::new().unit(unit).run(&mut made, &Pipeline::new().then(Inline::default()));
+    let forks: Vec<NodeId> = made.nodes_deep().filter(|&n| made.is_prim(n, Prim::Fork)).collect();
     for fork in forks {
-        if let Some(body) = graph.attr(fork, names::subgraph()).and_then(|attr| attr.as_graph()) {
-            let body = Attr::Graph(Arc::new(with_own_tasks(body)));
+        if let Some(body) = made.attr(fork, names::subgraph()).and_then(|attr| attr.as_graph()) {
+            let body = Attr::Graph(Arc::new(with_own_bodies(&body.clone(), unit)));
             made.edit().set_attr(fork, names::subgraph(), body);
         }
     }

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def _marked(function: Any, kind: str) -> Any:
-    function._flambeau_kind = kind
+    if builtins.isinstance(function, property):
+        for part in (function.fget, function.fset):
+            if part is not None:
+                part._flambeau_kind = kind
+    else:
+        function._flambeau_kind = kind
     return function
 
 
@@ -27,11 +32,23 @@ def export(function: _F) -> _F:
     return _marked(function, "export")  # type: ignore[no-any-return]
 
 
-def ignore(function: Any = None, *, drop_on_export: bool = False, **options: Any) -> Any:
-    """Marks a function that is left to Python. Programs that call it cannot be saved; with ``drop_on_export`` calls of it raise an
-    exception instead, as those of a function with :func:`unused`."""
-    mark = unused if drop_on_export or function is True else ignore
-    return _marked(function, "unused" if drop_on_export else "ignore") if callable(function) else mark
+def ignore(drop: Any = False, *, drop_on_export: bool = False, **options: Any) -> Any:
+    """Marks a function that is left to Python. Programs that call it cannot be saved. With ``drop`` or ``drop_on_export``, which are
+    deprecated, calls of it raise an exception instead, as those of a function with :func:`unused`."""
+    if callable(drop):
+        return _marked(drop, "ignore")
+    if drop or drop_on_export:
+        import warnings
+
+        name = "drop_on_export=True" if drop_on_export else "True"
+        warnings.warn(
+            f"ignore({name}) has been deprecated. TorchScript will now drop the function call on compilation. Use "
+            "torch.jit.unused now.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return unused
+    return ignore
 
 
 def unused(function: _F) -> _F:

@@ -408,6 +408,7 @@ class ModuleClass:
         _check_self(source, node)
         edits = Edits(source)
         rewriter = MethodRewriter(self, edits, scope_of(function), wanted)
+        rewriter.receiver = [*node.args.posonlyargs, *node.args.args][0].arg
         if name:
             # A method under a second name, such as `forward = _forward`.
             edits.rename(node, name)

@@ -60,7 +60,7 @@ class MethodRewriter(Rewriter):
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         names, root = chain(node)
-        of_self = isinstance(root, ast.Name) and root.id == "self"
+        of_self = isinstance(root, ast.Name) and root.id == self.receiver
         for name in names[1:] if of_self else names:
             self.facts.modules.members.setdefault(name)
         super().visit_Attribute(node)
@@ -92,10 +92,10 @@ class MethodRewriter(Rewriter):
         while isinstance(at, ast.Attribute):
             parts.insert(0, at.attr)
             at = at.value
-        if not (isinstance(at, ast.Name) and at.id == "self"):
+        if not (isinstance(at, ast.Name) and at.id == self.receiver):
             return None
         module = self.facts.module
-        text = "self"
+        text = self.receiver
         for part in parts:
             module = getattr(module, "_modules", {}).get(part)
             text += f".{part}"
@@ -242,7 +242,7 @@ class MethodRewriter(Rewriter):
 
     def visit_Call(self, node: ast.Call) -> None:
         names = ast.unparse(node.func).split(".") if isinstance(node.func, ast.Attribute) else []
-        if len(names) == 2 and names[0] == "self":
+        if len(names) == 2 and names[0] == self.receiver:
             function = getattr(self.facts.cls, names[1], None)
             if kind_of(function) == "ignore":
                 self._returns(node, function)
@@ -261,6 +261,6 @@ class MethodRewriter(Rewriter):
         if not isinstance(node.func, ast.Name) or node.func.id != "hasattr" or len(node.args) != 2 or "hasattr" in self.bound:
             return False
         object, name = node.args
-        if getattr(object, "id", "") != "self" or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        if getattr(object, "id", "") != self.receiver or not isinstance(name, ast.Constant) or not isinstance(name.value, str):
             return False
         return isinstance(getattr(self.facts.cls, name.value, None), types.FunctionType)

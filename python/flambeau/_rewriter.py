@@ -37,7 +37,8 @@ class Rewriter(SignatureRewriter):
         self, texts: Texts, edits: Edits, find: Callable[[str], Any], attribute: Any = None, text: bool = False
     ) -> None:
         super().__init__(texts, edits, find, text)
-        # The meaning of an attribute of `self` that is not an attribute of the compiled class.
+        # The name of the object of a method, and the meaning of an attribute of it that is not an attribute of the compiled class.
+        self.receiver = "self"
         self.attribute = attribute
         self.bound: set[str] = set()
         # The name of the function.
@@ -135,7 +136,7 @@ class Rewriter(SignatureRewriter):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         target = node.target
-        if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self" and self.name not in ("", "__init__"):
+        if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == self.receiver and self.name not in ("", "__init__"):
             declaration = ast.copy_location(ast.Pass(), target)
             declaration.end_lineno, declaration.end_col_offset = node.annotation.end_lineno, node.annotation.end_col_offset
             raise self.edits.source.place(declaration).error(
@@ -297,7 +298,7 @@ class Rewriter(SignatureRewriter):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         names, root = chain(node)
         if isinstance(root, ast.Name) and isinstance(node.ctx, ast.Load):
-            if root.id == "self" and self.attribute is not None and "self" in self.bound:
+            if root.id == self.receiver and self.attribute is not None and self.receiver in self.bound:
                 text = self.attribute(names, self.edits.source.place(node))
                 if text is not None:
                     self.edits.replace(node, text)

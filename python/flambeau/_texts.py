@@ -149,7 +149,7 @@ class Texts:
         if known not in self.declarations:
             text = declaration(self, function, value is not function, place)
             if text is not None:
-                unique = self.declarations[known] = self.reserve(f"{name}_declaration", function)
+                unique = self.declarations[known] = self.reserve(f"{name}_declaration", object())
                 self.optional.add(unique)
                 self.texts.append((f"def {unique}{text}: ...\n", place.file, place.line))
         return known

@@ -8,6 +8,7 @@ differentiated to any order.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -166,6 +167,19 @@ def _give_gradient(native: _native.Tensor, tensor: torch.Tensor) -> None:
         tensor.grad = _native.to_torch(grad)
 
 
+_writing: weakref.WeakKeyDictionary[_native.Function, bool] = weakref.WeakKeyDictionary()
+"""Cache: whether a function may write arguments that are tensors."""
+
+
+def _may_write_arguments(function: _native.Function) -> bool:
+    known = _writing.get(function)
+    if known is None:
+        graph = function.graph("inline")
+        aliases = graph.alias_db()
+        known = _writing[function] = any(aliases.has_writers(value) for value in graph.inputs() if value.type == "Tensor")
+    return known
+
+
 def call(
     function: _native.Function,
     args: tuple[Any, ...],
@@ -178,16 +192,23 @@ def call(
     leaves = [native for native, _ in parameters]
     known: dict[int, torch.Tensor] = {id(tensor): tensor for tensor in inputs}
     made = {id(tensor): native for native, tensor in parameters}
+    # Tensors that the program may write although they are not leaves, their copies, which are not leaves on the tape of this package
+    # either, and the versions of the copies.
+    copied: list[tuple[torch.Tensor, _native.Tensor, int]] = []
 
     def converted(value: Any) -> Any:
         if not isinstance(value, torch.Tensor) or not value.requires_grad:
             return value
         if id(value) not in known:
             known[id(value)] = value
-            made[id(value)] = own(value, requires_grad=True)
-            _lend_gradient(made[id(value)], value)
+            leaf = made[id(value)] = own(value, requires_grad=True)
+            _lend_gradient(leaf, value)
             inputs.append(value)
-            leaves.append(made[id(value)])
+            leaves.append(leaf)
+            if not value.is_leaf and _may_write_arguments(function):
+                copy: Any = leaf.clone()
+                made[id(value)] = copy
+                copied.append((value, copy, copy.version))
         return made[id(value)]
 
     args, kwargs = mapped(args, converted), mapped(kwargs, converted)
@@ -204,6 +225,9 @@ def call(
             return value
 
         mapped(returned[0], collect)
+        for _, copy, version in copied:
+            if copy.version != version:
+                collect(copy)
         return leaves, outputs, inputs
 
     for native, tensor in parameters:
@@ -212,9 +236,16 @@ def call(
     for leaf, given in zip(leaves, inputs, strict=True):
         _give_gradient(leaf, given)
 
+    for tensor, copy, version in copied:
+        if copy.version != version:
+            tensor.copy_(next(result for output, result in zip(outputs, results, strict=True) if output.is_same(copy)))
+
     def back(value: Any) -> Any:
         if not isinstance(value, _native.Tensor):
             return value
+        for tensor, copy, _ in copied:
+            if value.is_same(copy):
+                return tensor
         for output, result in zip(outputs, results, strict=True):
             if value.is_same(output):
                 return result

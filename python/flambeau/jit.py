@@ -578,6 +578,13 @@ def trace(
     from . import _trace
     from ._module_kinds import is_module
 
+    if builtins.isinstance(func, ScriptModule) or hasattr(type(func), "_wraps_native"):
+        import warnings
+
+        warnings.warn(
+            "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2
+        )
+        return func
     if example_kwarg_inputs is not None:
         example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
     inputs = _trace.as_tuple(example_inputs)
@@ -683,7 +690,15 @@ def save(m: Any, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
 
 def freeze(mod: ScriptModule, preserved_attrs: Iterable[str] | None = None, optimize_numerics: bool = True) -> Any:
     """Returns a copy of a module in evaluation mode whose attributes are constants, except the named ones. Freezing does not change
-    numerics, so ``optimize_numerics`` has no effect."""
+    numerics, so ``optimize_numerics`` has no effect.
+
+    Raises:
+        MisuseError: the module is not compiled.
+    """
+    if not hasattr(mod, "_root"):
+        from .errors import misuse
+
+        raise misuse("Freezing expects a ScriptModule as input. Please use jit.script or jit.trace to script your 'nn.Module'.")
     return _module_of(mod._root().freeze(list(preserved_attrs or ())))
 
 

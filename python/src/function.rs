@@ -140,6 +140,7 @@ impl PyFunction {
             self.check_names(py, args.len(), kwargs)?;
         }
         call.check_modes()?;
+        let is_under_no_grad = call.is_under_no_grad()?;
         let session = self.program.session();
         let library = call.library();
         let is_torch = self.program.of_torch || library == Some(Library::Torch);
@@ -148,6 +149,9 @@ impl PyFunction {
         let part = || {
             let named: Vec<(&str, IValue)> = named.iter().map(|(n, v)| (n.as_str(), v.clone())).collect();
             let mut host = host(session);
+            if is_under_no_grad {
+                host.set_grad_enabled(false);
+            }
             if let Some(generator) = &generator {
                 host.set_rng(generator.clone());
             }

@@ -7,6 +7,7 @@
 //!
 //! Conversion recurses on the types of parameters, which have a depth limit, and otherwise on values up to [`MAX_DEPTH`].
 
+use flambeau::exec::tape;
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
 use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
@@ -527,7 +528,8 @@ impl<'a, 'py> Call<'a, 'py> {
         Ok(())
     }
 
-    /// Tells PyTorch what a run did to its tensors: that their memory was written, and their new sizes and strides.
+    /// Tells PyTorch what a run did to its tensors: that their memory was written, their new sizes and strides, and that they
+    /// require gradients.
     ///
     /// # Errors
     /// The exception of PyTorch.
@@ -541,6 +543,9 @@ impl<'a, 'py> Call<'a, 'py> {
             if (taken.tensor.version() != taken.version || taken.is_moved()) && is_torch()? {
                 let result = taken.is_moved().then(|| torch.tensor(self.py, &taken.tensor)).transpose()?;
                 helper(self.py, "after_write")?.call1((&taken.object, result))?;
+            }
+            if taken.tensor.requires_grad() && is_torch()? {
+                taken.object.call_method0(intern!(self.py, "requires_grad_"))?;
             }
         }
         Ok(())
@@ -609,7 +614,10 @@ impl<'a, 'py> Call<'a, 'py> {
                 let name = member.ty().annotation_str();
                 helper(py, "enum_member")?.call1((name, member.name().as_str(), next(member.value())?))?
             }
-            IValue::Device(device) => helper(py, "device")?.call1((device.to_string(),))?,
+            IValue::Device(device) => match torch(py)?.filter(|_| self.is_of_torch()) {
+                Some(torch) => torch.device.bind(py).call1((device.to_string(),))?,
+                None => helper(py, "device")?.call1((device.to_string(),))?,
+            },
             IValue::Host(host) => match host.downcast::<PyHost>() {
                 Some(object) => object.0.bind(py).clone(),
                 None => return Err(PyTypeError::new_err("the result is an object of another host")),
@@ -643,6 +651,25 @@ impl<'a, 'py> Call<'a, 'py> {
         Ok(made)
     }
 
+    /// Whether the call is one of PyTorch: with its tensors, or without tensors and of its program.
+    fn is_of_torch(&self) -> bool {
+        match self.library {
+            Some(library) => library == Library::Torch,
+            None => self.program.is_some_and(|program| program.of_torch),
+        }
+    }
+
+    /// Whether PyTorch records no gradients on this thread, and the call is one of PyTorch.
+    ///
+    /// # Errors
+    /// The exception of PyTorch.
+    pub(crate) fn is_under_no_grad(&self) -> PyResult<bool> {
+        match torch(self.py)?.filter(|_| self.is_of_torch()) {
+            Some(torch) => Ok(!torch.is_grad_enabled.bind(self.py).call0()?.is_truthy()?),
+            None => Ok(false),
+        }
+    }
+
     fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         if let Some(known) = self.tensors.iter().find(|known| known.tensor.ptr_eq(tensor)) {
@@ -652,10 +679,16 @@ impl<'a, 'py> Call<'a, 'py> {
             }
         }
         let own = |tensor: &Tensor| Ok(Bound::new(py, PyTensor(tensor.clone()))?.into_any());
-        let of_torch = || self.program.is_some_and(|program| program.of_torch);
-        match self.library.or_else(|| of_torch().then_some(Library::Torch)) {
+        match self.library.or_else(|| self.is_of_torch().then_some(Library::Torch)) {
             Some(Library::Torch) => match torch(py)? {
-                Some(torch) => torch.tensor(py, tensor),
+                Some(torch) => {
+                    let made = torch.tensor(py, tensor)?;
+                    // A leaf of the program is a leaf of PyTorch too.
+                    if tensor.requires_grad() && tape::is_leaf(tensor) {
+                        made.call_method0(intern!(py, "requires_grad_"))?;
+                    }
+                    Ok(made)
+                }
                 None => own(tensor),
             },
             Some(Library::Numpy) => {
@@ -724,6 +757,7 @@ struct Torch {
     tensor: Py<PyType>,
     to_dlpack: Py<PyAny>,
     from_dlpack: Py<PyAny>,
+    device: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
     /// `torch.autograd.forward_ad`.
     forward_ad: Py<PyAny>,
@@ -801,6 +835,7 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
         from_dlpack: native("_from_dlpack", &exchange, "from_dlpack")?,
+        device: module.getattr("device")?.unbind(),
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
         forward_ad: module.getattr("autograd")?.getattr("forward_ad")?.unbind(),
         is_autocast: native("_is_any_autocast_enabled", &ours, "is_autocast")?,

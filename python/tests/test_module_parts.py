@@ -671,3 +671,68 @@ def test_calls_that_do_not_fit_are_refused(forward, message):
     module = type("Refused", (LeavesToPython,), {"forward": forward})()
     with pytest.raises(flambeau.CompileError, match=message):
         jit.script(module)
+
+
+@jit.ignore
+def one_more(x):
+    return x + 1
+
+
+def test_an_ignored_function_is_called_at_several_places():
+    def twice(x):
+        return one_more(one_more(x))
+
+    assert jit.script(twice)(torch.zeros(1)).item() == 2
+
+
+def test_the_object_of_a_method_may_have_another_name():
+    class Named(nn.Module):
+        def __init__(this):
+            super().__init__()
+            this.parts = nn.ModuleDict({"twice": Twice()})
+            this.weights = nn.ParameterList([nn.Parameter(torch.ones(1))])
+
+        def forward(this, x):
+            for part in this.parts.values():
+                x = part(x)
+            return this.parts["twice"](x) + this.weights[0]
+
+    assert jit.script(Named())(torch.ones(1)).item() == 5
+
+
+def test_unused_properties_of_either_order():
+    class Unused(nn.Module):
+        @jit.unused
+        @property
+        def shape_of_python(self):
+            return {1}
+
+        def forward(self, x):
+            return x
+
+    assert jit.script(Unused())(torch.ones(1)).item() == 1
+
+
+def test_ignore_with_drop_raises_instead():
+    with pytest.warns(FutureWarning, match="torch.jit.unused"):
+
+        @jit.ignore(drop=True)
+        def dropped(x):
+            return x
+
+    def calls(x):
+        return dropped(x)
+
+    with pytest.raises(RuntimeError, match="annotated to be ignored and cannot be run"):
+        jit.script(calls)(torch.ones(1))
+
+
+def test_a_compiled_module_is_traced_as_it_is():
+    module = jit.script(Twice())
+    with pytest.warns(UserWarning, match="already a ScriptModule"):
+        assert jit.trace(module, torch.ones(1)) is module
+
+
+def test_freezing_needs_a_compiled_module():
+    with pytest.raises(flambeau.MisuseError, match="expects a ScriptModule"):
+        jit.freeze(Twice())

@@ -162,3 +162,40 @@ def test_gradients_can_be_written():
     with torch.no_grad():
         x.grad.zero_()
     assert x.grad.tolist() == [0] * 4
+
+
+def records():
+    return torch.is_grad_enabled()
+
+
+def records_for(x):
+    return torch.is_grad_enabled()
+
+
+def test_programs_see_whether_pytorch_records():
+    own, given = jit.script(records), jit.script(records_for)
+    x = torch.ones(1)
+    assert own() and given(x)
+    with torch.no_grad():
+        assert not own() and not given(x)
+    assert own() and given(x)
+
+
+def test_leaves_of_programs_are_leaves_of_pytorch():
+    def required(x):
+        return x.requires_grad_()
+
+    def made(x):
+        return torch.ones(2).requires_grad_()
+
+    x = torch.ones(2)
+    assert jit.script(required)(x) is x and x.requires_grad
+    assert jit.script(made)(torch.ones(1)).requires_grad
+
+
+def test_devices_are_those_of_pytorch():
+    def device_of(x):
+        return x.device
+
+    device = jit.script(device_of)(torch.ones(1))
+    assert isinstance(device, torch.device) and device == torch.device("cpu")

@@ -280,14 +280,26 @@ impl<'g> Emit<'g> {
     }
 
     fn run(&mut self) {
+        // The blocks of an operator, which only constructs run.
+        let mut ignored: Option<NodeId> = None;
         for step in self.graph.walk(self.graph.root()) {
             match step {
+                WalkStep::Done(node) if ignored == Some(node) => ignored = None,
+                _ if ignored.is_some() => {}
                 WalkStep::Enter(block) => self.enter(block),
-                WalkStep::Node(node) => self.node(node),
+                WalkStep::Node(node) => {
+                    self.node(node);
+                    ignored = Some(node).filter(|&node| self.has_ignored_blocks(node));
+                }
                 WalkStep::Leave(block) => self.leave(block),
                 WalkStep::Done(node) => self.done(node),
             }
         }
+    }
+
+    /// Whether a node that was emitted has blocks but is not a construct.
+    fn has_ignored_blocks(&self, node: NodeId) -> bool {
+        self.graph.blocks(node).next().is_some() && self.opens.last().is_none_or(|open| open.node != node)
     }
 
     fn here(&self) -> u32 {

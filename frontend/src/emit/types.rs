@@ -432,7 +432,7 @@ impl TypeReader<'_> {
         Ok(IValue::Dict(dict))
     }
 
-    /// Evaluates `annotate(T, value)` and `torch.device("cpu")`, which occur in printed code.
+    /// Evaluates `annotate(T, value)` and `torch.device("cpu")`, which occur in printed code, and `float("inf")`.
     fn applied(&self, tree: TreeId, depth: u32) -> Res<IValue> {
         let ast = self.ast();
         let Some(call) = view::Apply::of(ast, tree) else { return self.error(tree, NO_DEFAULT) };
@@ -442,6 +442,13 @@ impl TypeReader<'_> {
                 let ty = self.read(ty)?;
                 Ok(fitted(self.literal(value, depth + 1)?, ty))
             }
+            ("float", &[text]) => match self.literal(text, depth + 1)? {
+                IValue::Str(text) => match text.to_text().trim().parse() {
+                    Ok(number) => Ok(IValue::Float(number)),
+                    Err(_) => self.error(tree, "this is not a number"),
+                },
+                _ => self.error(tree, NO_DEFAULT),
+            },
             ("device", &[text]) => match self.literal(text, depth + 1)? {
                 IValue::Str(text) => match text.to_string().parse() {
                     Ok(device) => Ok(IValue::Device(device)),

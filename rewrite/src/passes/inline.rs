@@ -1,15 +1,15 @@
 //! Replaces calls of functions and methods by their bodies, recursively.
 //!
-//! Callees are flattened once each, in call order ([`CallGraph`]), so the work is linear in the size of the result
-//! regardless of the number of calls. Calls through interfaces and calls of functions that the unit does not define
-//! stay. So do calls that check their arguments ([`checks_arguments`]), because an inlined body would rely on types
-//! that nothing has checked. Recursive functions are an error. A result larger than [`Inline::max_nodes`] is an error
-//! too, detected before the graph grows.
+//! The calls of an inlined body are inlined where it was copied, so the work is linear in the size of the result. Calls
+//! through interfaces and calls of functions that the unit does not define stay. So do calls that check their arguments
+//! ([`checks_arguments`]), because an inlined body would rely on types that nothing has checked, and calls whose bodies, with
+//! all their calls inlined, would make the graph larger than [`Inline::max_nodes`]: functions that call each other twice
+//! double the size at every level. Recursive functions are an error.
 
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::CallGraph;
-use flambeau_analysis::calls::CalledFunction;
+use flambeau_analysis::calls::{self, CalledFunction};
 use flambeau_exec::is_refined;
 use flambeau_ir::{At, CompilationUnit, Editor, Fault, Graph, NodeId, Prim, Symbol, ValueId};
 use hashbrown::HashMap;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// See the module documentation.
 #[derive(Clone, Copy, Debug)]
 pub struct Inline {
-    /// Maximum number of nodes of the result.
+    /// Maximum number of nodes of the result, unless the graph itself has more.
     pub max_nodes: usize,
 }
 
 impl Default for Inline {
     fn default() -> Self {
-        Inline { max_nodes: 10_000_000 }
+        Inline { max_nodes: 100_000 }
     }
 }
 
@@ -49,91 +49,89 @@ impl Pass for Inline {
         if reached.calls().is_empty() {
             return Ok(());
         }
-        let mut flat = Flattener { unit, done: HashMap::default(), max_nodes: self.max_nodes };
         let order = reached.callees_first().map_err(|recursion| {
             PassError::new(Fault::Unsupported, format!("{recursion} and cannot be inlined"))
         })?;
-        for function in order {
-            flat.flatten(function)?;
-        }
-        let calls = flat.unchecked(cx.graph(), reached.calls());
-        flat.check_size(cx.graph(), &calls)?;
+        let sizes = inlined_sizes(&order, unit);
         let (mut editor, mut fuel) = cx.edit_fuelled();
-        for (node, callee) in calls {
+        let mut left = self.max_nodes.saturating_sub(editor.graph().node_count());
+        let own = |&(node, callee): &(NodeId, Symbol)| PendingCall { node, callee, is_counted: false };
+        // The last is the next in program order.
+        let mut calls: Vec<PendingCall> = reached.calls().iter().rev().map(own).collect();
+        while let Some(PendingCall { node, callee, is_counted }) = calls.pop() {
+            let body = body_of(unit, callee);
+            if checks_arguments(editor.graph(), arguments(editor.graph(), node), body) {
+                continue;
+            }
+            if !is_counted {
+                match left.checked_sub(sizes[&callee]) {
+                    Some(rest) => left = rest,
+                    None => continue,
+                }
+            }
             if !fuel.take(callee.as_str(), editor.graph(), node) {
                 break;
             }
-            flat.splice(&mut editor, node, callee)?;
+            let inner = splice(&mut editor, node, callee, unit)?;
+            let nested = |(node, callee)| PendingCall { node, callee, is_counted: true };
+            calls.extend(inner.into_iter().rev().map(nested));
         }
         Ok(())
     }
 }
 
-/// Bodies of callees without calls, built in call order.
-struct Flattener<'u> {
-    unit: &'u CompilationUnit,
-    done: HashMap<Symbol, Arc<Graph>, FxBuildHasher>,
-    max_nodes: usize,
+/// A call that is not inlined yet.
+struct PendingCall {
+    node: NodeId,
+    callee: Symbol,
+    /// Whether the size of the callee is part of that of a body that was inlined before.
+    is_counted: bool,
 }
 
-impl Flattener<'_> {
-    /// Flattens a function whose callees are already flat.
-    fn flatten(&mut self, function: &CalledFunction) -> Result<(), PassError> {
-        let body = &self.unit.function(function.name).expect("invariant: the unit holds callees").graph;
-        let calls = self.unchecked(body, &function.calls);
-        let flat = if calls.is_empty() {
-            Arc::clone(body)
-        } else {
-            self.check_size(body, &calls)?;
-            let mut graph = (**body).clone();
-            let mut editor = graph.edit();
-            for (node, callee) in calls {
-                self.splice(&mut editor, node, callee)?;
-            }
-            Arc::new(graph)
-        };
-        self.done.insert(function.name, flat);
-        Ok(())
+/// Returns the numbers of nodes of the functions with all their calls inlined. Callees come first.
+fn inlined_sizes(order: &[&CalledFunction], unit: &CompilationUnit) -> HashMap<Symbol, usize, FxBuildHasher> {
+    let mut sizes: HashMap<Symbol, usize, FxBuildHasher> = HashMap::default();
+    for function in order {
+        let own = body_of(unit, function.name).node_count();
+        let size = function.calls.iter().fold(own, |size, call| size.saturating_add(sizes[&call.1]));
+        sizes.insert(function.name, size);
     }
+    sizes
+}
 
-    fn graph_of(&self, callee: Symbol) -> &Arc<Graph> {
-        self.done.get(&callee).expect("invariant: callees come first in call order")
-    }
+fn body_of(unit: &CompilationUnit, callee: Symbol) -> &Arc<Graph> {
+    &unit.function(callee).expect("invariant: the unit defines the callees of a call graph").graph
+}
 
-    /// Returns the calls that do not check their arguments.
-    fn unchecked(&self, graph: &Graph, calls: &[(NodeId, Symbol)]) -> Vec<(NodeId, Symbol)> {
-        let unchecked = |&&(node, callee): &&(NodeId, Symbol)| {
-            !checks_arguments(graph, arguments(graph, node), self.graph_of(callee))
-        };
-        calls.iter().filter(unchecked).copied().collect()
+/// Replaces a call by a copy of the callee's body; returns the calls in the copy, in program order.
+fn splice(
+    editor: &mut Editor<'_>,
+    node: NodeId,
+    callee: Symbol,
+    unit: &CompilationUnit,
+) -> Result<Vec<(NodeId, Symbol)>, PassError> {
+    let body = body_of(unit, callee);
+    let g = editor.graph();
+    let args: Vec<ValueId> = arguments(g, node).collect();
+    let (loc, block, before) = (g.loc(node), g.parent(node), g.prev(node));
+    if args.len() != body.inputs().len() || body.outputs().len() != g.result_count(node) {
+        let text = format!("the call of `{callee}` does not match its inputs and outputs");
+        return Err(PassError::at(g, node, Fault::Input, text));
     }
-
-    fn check_size(&self, graph: &Graph, calls: &[(NodeId, Symbol)]) -> Result<(), PassError> {
-        let grown =
-            calls.iter().fold(graph.node_count(), |n, c| n.saturating_add(self.graph_of(c.1).node_count()));
-        if grown > self.max_nodes {
-            let text = format!("inlining would yield {grown} nodes, the limit is {}", self.max_nodes);
-            return Err(PassError::new(Fault::Limit, text));
-        }
-        Ok(())
+    let outputs = editor
+        .at(At::before(node))
+        .inline_graph(body, &args, Some((loc, callee)))
+        .map_err(|e| PassError::new(Fault::Input, format!("the graph of `{callee}`: {e}")))?;
+    let g = editor.graph();
+    let mut calls = Vec::new();
+    let mut next = before.map_or_else(|| g.nodes(block).next(), |before| g.next(before));
+    while let Some(copied) = next.filter(|&copied| copied != node) {
+        let nested = g.blocks(copied).flat_map(|block| g.nodes_deep_in(block));
+        calls.extend([copied].into_iter().chain(nested).filter_map(|n| Some((n, calls::callee(g, n, unit)?))));
+        next = g.next(copied);
     }
-
-    fn splice(&self, editor: &mut Editor<'_>, node: NodeId, callee: Symbol) -> Result<(), PassError> {
-        let body = self.graph_of(callee);
-        let g = editor.graph();
-        let args: Vec<ValueId> = arguments(g, node).collect();
-        let loc = g.loc(node);
-        if args.len() != body.inputs().len() || body.outputs().len() != g.result_count(node) {
-            let text = format!("the call of `{callee}` does not match its inputs and outputs");
-            return Err(PassError::at(g, node, Fault::Input, text));
-        }
-        let outputs = editor
-            .at(At::before(node))
-            .inline_graph(body, &args, Some((loc, callee)))
-            .map_err(|e| PassError::new(Fault::Input, format!("the graph of `{callee}`: {e}")))?;
-        editor.replace_node(node, &outputs);
-        Ok(())
-    }
+    editor.replace_node(node, &outputs);
+    Ok(calls)
 }
 
 /// Returns the arguments of a call. The first operand of a function call is the function.

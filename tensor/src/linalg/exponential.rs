@@ -13,6 +13,9 @@ const DEGREE: usize = 16;
 /// Returns `e^A`.
 pub fn exponential<F: Field>(a: &Matrix<F>) -> Matrix<F> {
     let n = a.rows;
+    if let (&[only], false) = (a.data.as_slice(), F::COMPLEX) {
+        return Matrix { rows: 1, cols: 1, data: vec![F::real(only.re().exp())] };
+    }
     let norm = a.norm1();
     if !norm.is_finite() {
         return Matrix::from_fn(n, n, |_, _| F::real(f64::NAN));
@@ -73,6 +76,12 @@ mod tests {
             let half = exponential(&a.clone().scaled(0.5));
             close(&exponential(&a), &half.times(&half));
         }
+    }
+
+    #[test]
+    fn of_infinite_numbers() {
+        let one = |x: f64| exponential(&Matrix { rows: 1, cols: 1, data: vec![x] }).data[0];
+        assert_eq!((one(f64::NEG_INFINITY), one(f64::INFINITY), one(1.0)), (0.0, f64::INFINITY, 1f64.exp()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, InstructionSets, Multiversioned};
 use flambeau_tensor::{
-    DType, Element, Scalar, Tensor, access, broadcast_shapes, dispatch, lanes, loops, promote, reduce,
+    DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, promote, reduce,
     threads,
 };
 
@@ -292,9 +292,13 @@ fn native(cx: &KernelCx<'_>, stats: bool, training: Option<bool>) -> Several {
 fn without_elements(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Computed {
     let mut out = x.clone_data()?;
     for affine in [weight, bias].into_iter().flatten() {
+        if affine.rank() > 1 {
+            let text = format!("weight and bias must be vectors, not of sizes {:?}", affine.sizes());
+            return Err(KernelError::input(text));
+        }
         let first = affine.select(0, 0)?;
         let dtype = promote::result_type(&[&out, &first]).unwrap_or(out.dtype());
-        out = Tensor::zeros(&broadcast_shapes(out.sizes(), first.sizes())?, dtype)?;
+        out = Tensor::zeros(out.sizes(), dtype)?;
     }
     Ok(out)
 }
