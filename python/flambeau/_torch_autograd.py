@@ -201,14 +201,16 @@ def call(
             return value
         if id(value) not in known:
             known[id(value)] = value
-            leaf = made[id(value)] = own(value, requires_grad=True)
-            _lend_gradient(leaf, value)
-            inputs.append(value)
+            is_copied = not value.is_leaf and _may_write_arguments(function)
+            # The graph of PyTorch keeps the input as it was before the call.
+            given = value.clone() if is_copied else value
+            leaf: Any = own(given, requires_grad=True)
+            _lend_gradient(leaf, given)
+            inputs.append(given)
             leaves.append(leaf)
-            if not value.is_leaf and _may_write_arguments(function):
-                copy: Any = leaf.clone()
-                made[id(value)] = copy
-                copied.append((value, copy, copy.version))
+            made[id(value)] = leaf.clone() if is_copied else leaf
+            if is_copied:
+                copied.append((value, made[id(value)], made[id(value)].version))
         return made[id(value)]
 
     args, kwargs = mapped(args, converted), mapped(kwargs, converted)

@@ -141,3 +141,31 @@ def test_writes_are_versions():
 
 def written(z: torch.Tensor):
     z.mul_(10)
+
+
+def adds_in_place(x):
+    x.add_(1)
+    return x * 2
+
+
+def returns_what_it_writes(x):
+    return x.mul_(3)
+
+
+def writes_the_second(x, y):
+    y.mul_(x)
+    return x * 3
+
+
+@pytest.mark.parametrize("function", [adds_in_place, returns_what_it_writes, writes_the_second])
+def test_programs_write_tensors_that_are_not_leaves(function):
+    found = []
+    for compiled in (function, jit.script(function)):
+        leaf = torch.tensor([2.0, 3.0], requires_grad=True)
+        count = function.__code__.co_argcount
+        given = [leaf * (i + 2) for i in range(count)]
+        result = compiled(*given)
+        (result.sum() + sum(tensor.sum() for tensor in given)).backward()
+        is_given = [result is tensor for tensor in given]
+        found.append((result.tolist(), [tensor.tolist() for tensor in given], leaf.grad.tolist(), is_given))
+    assert found[0] == found[1]

@@ -336,9 +336,8 @@ impl Vm {
             let task = self.tasks.pending.pop_front();
             used = used.saturating_add(self.tasks.join_task(task, host));
         }
-        self.charge_fuel(frame, used, fuel, host).map_or(ExitDecision::Next, |failed| {
-            self.join_required(frame, failed, fuel, host)
-        })
+        self.charge_fuel(frame, used, fuel, host)
+            .map_or(ExitDecision::Next, |failed| self.join_required(frame, failed, fuel, host))
     }
 
     /// Takes the fuel that joined tasks used from the run; returns the failure of the frame if there is not enough, or if

@@ -172,7 +172,8 @@ impl Parser<'_> {
             _ => vec![types],
         };
         // The type comment of a method omits `self`.
-        let is_self = |param: &Pending| matches!(param.name, Leaf::Name(name) if self.ast.text(name) == "self");
+        let is_self =
+            |param: &Pending| matches!(param.name, Leaf::Name(name) if self.ast.text(name) == "self");
         let skip = usize::from(types.len() + 1 == params.len() && params.first().is_some_and(is_self));
         if types.len() + skip != params.len() {
             let message = format!(

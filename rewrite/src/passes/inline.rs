@@ -127,7 +127,8 @@ fn splice(
     let mut next = before.map_or_else(|| g.nodes(block).next(), |before| g.next(before));
     while let Some(copied) = next.filter(|&copied| copied != node) {
         let nested = g.blocks(copied).flat_map(|block| g.nodes_deep_in(block));
-        calls.extend([copied].into_iter().chain(nested).filter_map(|n| Some((n, calls::callee(g, n, unit)?))));
+        calls
+            .extend([copied].into_iter().chain(nested).filter_map(|n| Some((n, calls::callee(g, n, unit)?))));
         next = g.next(copied);
     }
     editor.replace_node(node, &outputs);

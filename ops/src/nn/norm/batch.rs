@@ -14,8 +14,7 @@ use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::rows::{RowMap, Unwritten, Written, compute_rows};
 use flambeau_tensor::simd::{self, InstructionSets, Multiversioned};
 use flambeau_tensor::{
-    DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, promote, reduce,
-    threads,
+    DType, Element, Scalar, Tensor, access, dispatch, lanes, loops, promote, reduce, threads,
 };
 
 /// Estimated cost per element, in operations.
