@@ -151,3 +151,72 @@ pub(super) fn checks_arguments(graph: &Graph, args: impl Iterator<Item = ValueId
         is_refined(declared) && declared != graph.ty(arg)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{read, toy};
+    use crate::{Manager, Pipeline};
+    use flambeau_ir::module::Function;
+
+    /// `f0` returns its argument; each other function calls the one before twice, so the size doubles at every level.
+    fn doubling(levels: usize) -> (Graph, Arc<CompilationUnit>) {
+        let registry = toy();
+        let calling = |level: usize| {
+            let text = format!(
+                "graph(%x : int):
+  %f : Function = prim::Constant[name=\"f{level}\"]()
+  %a : int = prim::CallFunction(%f, %x)
+  %b : int = prim::CallFunction(%f, %a)
+  return (%b)
+"
+            );
+            read(&registry, &text)
+        };
+        let mut unit = CompilationUnit::new();
+        let mut define = |level: usize, graph: Graph| {
+            unit.define_function(Function::of_graph(Symbol::new(&format!("f{level}")), Arc::new(graph)));
+        };
+        define(0, read(&registry, "graph(%x : int):\n  return (%x)\n"));
+        (1..levels).for_each(|level| define(level, calling(level - 1)));
+        (calling(levels - 1), Arc::new(unit))
+    }
+
+    fn calls_left(levels: usize, max_nodes: usize) -> usize {
+        let (mut graph, unit) = doubling(levels);
+        let pipeline = Pipeline::new().then(Inline { max_nodes });
+        Manager::new().unit(&unit).run(&mut graph, &pipeline).unwrap();
+        assert!(graph.node_count() <= max_nodes.max(3));
+        graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::CallFunction)).count()
+    }
+
+    #[test]
+    fn calls_of_large_bodies_stay() {
+        assert_eq!(calls_left(6, 1000), 0);
+        assert_eq!(calls_left(12, 1000), 2, "a body is inlined as a whole");
+        assert_eq!(calls_left(40, 1000), 2);
+    }
+
+    #[test]
+    fn chains_are_inlined_in_linear_time() {
+        let registry = toy();
+        let text = |callee: &str| {
+            format!(
+                "graph(%x : int):\n  %f : Function = prim::Constant[name=\"{callee}\"]()\n  \
+                 %a : int = prim::CallFunction(%f, %x)\n  return (%a)\n"
+            )
+        };
+        let mut unit = CompilationUnit::new();
+        for i in 0..5000 {
+            let graph = match i {
+                0 => read(&registry, "graph(%x : int):\n  return (%x)\n"),
+                _ => read(&registry, &text(&format!("f{}", i - 1))),
+            };
+            unit.define_function(Function::of_graph(Symbol::new(&format!("f{i}")), Arc::new(graph)));
+        }
+        let mut graph = read(&registry, &text("f4999"));
+        let pipeline = Pipeline::new().then(Inline::default());
+        Manager::new().unit(&Arc::new(unit)).run(&mut graph, &pipeline).unwrap();
+        assert_eq!(graph.nodes_deep().filter(|&node| graph.is_prim(node, Prim::CallFunction)).count(), 0);
+    }
+}
