@@ -488,26 +488,6 @@ fn unsupported_operators_fail_when_reached() {
     assert!(error.message.contains("aten::unsupported"), "{error}");
 }
 
-/// An operator has no use for blocks, and the program that has them is still one that ends.
-#[test]
-fn blocks_of_operators_do_not_run() {
-    let text = "graph(%n : int):
-  %c : int = prim::Constant[value=2]()
-  %t : bool = prim::Constant[value=1]()
-  %l : int = prim::Loop(%n, %t, %n)
-    block0(%i : int, %x : int):
-      %m : int = aten::mul(%x, %c)
-        block0():
-          %y : int = aten::mul(%x, %x)
-          -> (%y)
-      -> (%t, %m)
-  return (%l)
-";
-    assert_eq!(ints(&run(text, &[IValue::Int(3)]).unwrap()), [24]);
-    let unknown = text.replace("aten::mul(%x, %c)", "aten::unsupported(%x)");
-    assert_eq!(run(&unknown, &[IValue::Int(3)]).unwrap_err().fault, Fault::Unsupported);
-}
-
 #[test]
 fn raised_classes_are_kept() {
     let text = "graph(%m : str):

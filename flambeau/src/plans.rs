@@ -21,11 +21,11 @@ use crate::error::Error;
 use crate::program::Program;
 use crate::session::Execution;
 use flambeau_executor::{BlockRuns, SavedProfile, SavedSize, SavedValue};
+use flambeau_ir::text::PrintOptions;
 use flambeau_ir::{Fault, Type};
 use flambeau_tensor::{DType, simd};
 use rustc_hash::FxHasher;
 use serde_json::{Map, Value, json};
-use std::fmt::Write;
 use std::hash::Hasher;
 
 /// Name and version of the format.
@@ -129,9 +129,8 @@ impl Program {
         let mut hasher = FxHasher::default();
         let mut add = |name: &str, graph: &flambeau_ir::Graph| {
             hasher.write(name.as_bytes());
-            // The text itself would be long: the indentation of nested blocks grows with their depth.
-            let written = write!(HashText(&mut hasher), "{graph}");
-            written.expect("invariant: a hasher takes any text");
+            let options = PrintOptions { flat: true, ..PrintOptions::default() };
+            hasher.write(graph.to_text(options).as_bytes());
         };
         for function in self.unit().functions() {
             add(function.name.as_str(), &function.graph);
@@ -146,16 +145,6 @@ impl Program {
             ("processor", format!("{:?}", simd::isa())),
             ("program", format!("{:016x}", hasher.finish())),
         ]
-    }
-}
-
-/// Adds text to a hash.
-struct HashText<'h>(&'h mut FxHasher);
-
-impl Write for HashText<'_> {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.0.write(text.as_bytes());
-        Ok(())
     }
 }
 

@@ -28,6 +28,8 @@ pub struct PrintOptions {
     pub exact: bool,
     /// The properties of types to print, unless the text is exact.
     pub types: Verbosity,
+    /// Whether to omit the indentation, which makes the text of deeply nested blocks as long as the square of their depth.
+    pub flat: bool,
 }
 
 /// A line of printed text, for tools that refer to nodes.
@@ -348,6 +350,7 @@ impl Printer {
     }
 
     fn indent(&mut self, n: usize) {
+        let n = if self.options.flat { 0 } else { n };
         const SPACES: &str = "                                                                ";
         let mut n = n;
         while n > 0 {
