@@ -552,13 +552,19 @@ impl<'a> KernelCx<'a> {
         all.ok_or_else(|| self.mismatch(i, "a list of floats"))
     }
 
-    /// Argument `i` as booleans.
+    /// Argument `i` as `N` booleans.
     ///
     /// # Errors
-    /// Returns an error if there is no such argument, or it has another type.
-    pub fn booleans(&self, i: usize) -> Result<SmallVec<[bool; 8]>, KernelError> {
+    /// Returns an error if there is no such argument, or it has another type or number of elements.
+    pub fn booleans<const N: usize>(&self, i: usize) -> Result<[bool; N], KernelError> {
         let all: Option<SmallVec<[bool; 8]>> = self.list(i)?.read().iter().map(|v| v.as_bool()).collect();
-        all.ok_or_else(|| self.mismatch(i, "a list of bools"))
+        let all = all.ok_or_else(|| self.mismatch(i, "a list of bools"))?;
+        all[..].try_into().map_err(|_| {
+            let n = all.len();
+            KernelError::input(format!(
+                "Tried to convert a List with {n} elements to a fixed-size array of size {N}"
+            ))
+        })
     }
 
     /// Argument `i` as tensors.

@@ -106,11 +106,10 @@ fn backward(cx: &mut KernelCx<'_>, first: usize) -> KernelResult {
     };
     let call = Convolved { grad: cx.tensor(0)?, input: cx.tensor(1)?, weight, spec };
     call.check()?;
-    let mask = cx.booleans(first + 6)?;
-    let wanted = |i: usize| mask.get(i).copied().unwrap_or(false);
-    let input = wanted(0).then(|| call.of_input()).transpose()?;
-    let weight = wanted(1).then(|| call.of_weight()).transpose()?;
-    let bias = wanted(2).then(|| call.of_bias()).transpose()?;
+    let mask: [bool; 3] = cx.booleans(first + 6)?;
+    let input = mask[0].then(|| call.of_input()).transpose()?;
+    let weight = mask[1].then(|| call.of_weight()).transpose()?;
+    let bias = mask[2].then(|| call.of_bias()).transpose()?;
     for gradient in [input, weight, bias] {
         cx.ret_opt(gradient);
     }

@@ -258,7 +258,7 @@ impl<'a> Sharing<'a> {
     fn is_distinct_object(&self, old: ValueId, new: Planned) -> bool {
         // An operator that may return its operand already makes one object of both, under the rule's condition.
         let g = self.graph;
-        memory_of(g, old) == ResultMemory::Either || !self.object_escapes(new)
+        matches!(memory_of(g, old), ResultMemory::Either(_)) || !self.object_escapes(new)
     }
 
     /// Whether the object that a value is, not only its memory, reaches the caller.
@@ -298,9 +298,13 @@ enum ResultMemory {
     NotAnOperand,
     /// The memory of the operands with these positions (as bits); for rows under a new tensor object.
     View(u64),
-    /// An operand itself, a view of its memory, or a copy; or a new container of operands.
-    Either,
+    /// One of the operands with these positions ([`ANY_OPERAND`] for all), a view of its memory, or a copy; or a new container of
+    /// them.
+    Either(u64),
 }
+
+/// The positions of all operands.
+const ANY_OPERAND: u64 = u64::MAX;
 
 impl ResultMemory {
     /// Returns the memory of result number `index`, of type `result`.
@@ -308,15 +312,18 @@ impl ResultMemory {
         use MemoryTransfer as M;
         let holds = !result.is_tensor() && result.is_mutable();
         match op.kind() {
-            OpKind::Row(id) if registry.effects(id).result_aliases() => match views(registry, id) {
-                0 => ResultMemory::Either,
-                operands => ResultMemory::View(operands),
-            },
-            OpKind::Row(_) if holds => ResultMemory::Either,
+            OpKind::Row(id) if registry.effects(id).result_aliases() => {
+                match aliased_operands(registry, id) {
+                    0 => ResultMemory::Either(ANY_OPERAND),
+                    operands if registry.facet::<AlwaysView>(id).is_some() => ResultMemory::View(operands),
+                    operands => ResultMemory::Either(operands),
+                }
+            }
+            OpKind::Row(_) if holds => ResultMemory::Either(ANY_OPERAND),
             OpKind::Prim(prim) => match prim.memory() {
                 M::Same | M::Continue if index < 64 => ResultMemory::View(1 << index),
                 M::Same | M::Continue | M::AnyOperand | M::Construct | M::Extract | M::Subgraph => {
-                    ResultMemory::Either
+                    ResultMemory::Either(ANY_OPERAND)
                 }
                 M::Nothing | M::Fresh | M::Object | M::Constant | M::Blocks => ResultMemory::NotAnOperand,
                 // The alias analysis regards this memory as reachable from outside.
@@ -336,8 +343,10 @@ impl ResultMemory {
     fn may_be_operand(self, index: usize) -> bool {
         match self {
             ResultMemory::NotAnOperand => false,
-            ResultMemory::View(operands) => index < 64 && operands >> index & 1 == 1,
-            ResultMemory::Either => true,
+            ResultMemory::Either(ANY_OPERAND) => true,
+            ResultMemory::View(operands) | ResultMemory::Either(operands) => {
+                index < 64 && operands >> index & 1 == 1
+            }
         }
     }
 }
@@ -381,14 +390,11 @@ fn selected_from(g: &Graph, value: ValueId) -> SmallVec<[ValueId; 2]> {
 /// Whether the result of an operator may be an operand, a view of it or a copy, depending on the call.
 pub(super) fn may_copy(registry: &Registry, op: OpId) -> bool {
     let ty = registry.schema(op).returns.first().map_or(Type::NONE, |r| r.ty);
-    ResultMemory::of(registry, op.into(), 0, ty) == ResultMemory::Either
+    matches!(ResultMemory::of(registry, op.into(), 0, ty), ResultMemory::Either(_))
 }
 
-/// The positions of the operands that an operator with the facet [`AlwaysView`] returns views of; 0 for others.
-fn views(registry: &Registry, id: OpId) -> u64 {
-    if registry.facet::<AlwaysView>(id).is_none() {
-        return 0;
-    }
+/// The positions of the operands that share memory with a result by the operator's schema.
+fn aliased_operands(registry: &Registry, id: OpId) -> u64 {
     let args = registry.schema(id).args.iter().enumerate().take(64);
     args.filter(|(_, a)| a.alias.is_some()).fold(0, |bits, (i, _)| bits | 1 << i)
 }

@@ -293,11 +293,6 @@ fn groups<T: Real>(
     ])
 }
 
-fn mask_at(cx: &KernelCx<'_>, at: usize) -> Result<[bool; 3], KernelError> {
-    let mask = cx.booleans(at)?;
-    Ok([0, 1, 2].map(|i| mask.get(i).copied().unwrap_or(false)))
-}
-
 fn return_all(cx: &mut KernelCx<'_>, gradients: Gradients) -> KernelResult {
     gradients.into_iter().for_each(|gradient| cx.ret_opt(gradient));
     Ok(())
@@ -313,7 +308,7 @@ fn batch_norm(cx: &mut KernelCx<'_>) -> KernelResult {
         saved: [cx.opt_tensor(5)?, cx.opt_tensor(6)?],
         training: cx.boolean(7)?,
         eps: cx.float(8)?,
-        mask: mask_at(cx, 9)?,
+        mask: cx.booleans(9)?,
     };
     let gradients = batch.run()?;
     return_all(cx, gradients)
@@ -322,7 +317,7 @@ fn batch_norm(cx: &mut KernelCx<'_>) -> KernelResult {
 /// `(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask)`.
 fn layer_norm(cx: &mut KernelCx<'_>) -> KernelResult {
     let (grad, x, shape) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?);
-    let (weight, bias, mask) = (cx.opt_tensor(5)?, cx.opt_tensor(6)?, mask_at(cx, 7)?);
+    let (weight, bias, mask) = (cx.opt_tensor(5)?, cx.opt_tensor(6)?, cx.booleans(7)?);
     Operands::check(grad, x)?;
     if shape.is_empty() || !x.sizes().ends_with(&shape) {
         return Err(KernelError::input(format!(
@@ -360,7 +355,7 @@ fn group_statistics(cx: &KernelCx<'_>, at: usize, n: usize) -> Result<[Vec<f64>;
 
 /// `(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)`.
 fn group_norm(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (grad, x, weight, mask) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(4)?, mask_at(cx, 9)?);
+    let (grad, x, weight, mask) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(4)?, cx.booleans(9)?);
     Operands::check(grad, x)?;
     let (n, c, plane, count) = (cx.int(5)?, cx.int(6)?, cx.int(7)?, cx.int(8)?);
     let all = n.checked_mul(c).and_then(|planes| planes.checked_mul(plane));
