@@ -121,7 +121,7 @@ impl Blocks {
     }
 }
 
-/// What a guard is to state of a value.
+/// The property of a value that a guard will check.
 #[derive(Clone, Copy)]
 struct Observation {
     ty: Type,

@@ -14,7 +14,7 @@ use flambeau_ir::{Graph, IValue, Prim};
 use flambeau_tensor::{DType, Tensor};
 use std::collections::BTreeSet;
 
-/// What [`Entry::check_ad`] checks.
+/// The options of [`Entry::check_ad`].
 #[derive(Clone, Debug)]
 pub struct AdCheck {
     /// The inputs that derivatives are taken with respect to.
@@ -45,7 +45,7 @@ impl AdCheck {
     }
 }
 
-/// What [`Entry::check_ad`] found.
+/// The result of [`Entry::check_ad`].
 #[derive(Clone, Debug)]
 pub struct AdReport {
     /// The reason why the call was recorded operator by operator; `None` if it ran a differentiated graph.

@@ -68,7 +68,7 @@ pub struct Finding {
     pub number: u64,
     /// The smallest case that still fails.
     pub case: Case,
-    /// What fails.
+    /// The failure.
     pub why: String,
 }
 

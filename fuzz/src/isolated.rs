@@ -39,7 +39,7 @@ pub struct WorkerFinding {
     pub number: u64,
     /// The smallest form found, as a file test.
     pub text: String,
-    /// What fails.
+    /// The failure.
     pub why: String,
 }
 

@@ -40,7 +40,7 @@ class Texts:
     """The texts of one program."""
 
     def __init__(self, fallback: bool = False, prefix: str = "") -> None:
-        # What the names of functions and classes start with.
+        # The prefix of the names of functions and classes.
         self._prefix = prefix
         # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
         self._of_torch = False

@@ -1,4 +1,4 @@
-"""What ``torch.jit`` is in PyTorch: compiled functions and modules, archives."""
+"""The counterpart of ``torch.jit``: compiled functions and modules, archives."""
 
 from __future__ import annotations
 

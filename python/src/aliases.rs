@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::graph::{PyGraph, PyNode, PyValue, Shared};
 
-/// What the values of a graph may have in common. It answers for the graph as it is when it is asked.
+/// Answers which values of a graph may share memory, for the graph as it is at the time of the question.
 #[pyclass(name = "AliasDb", module = "flambeau", frozen)]
 pub(crate) struct PyAliasDb {
     graph: Arc<Shared>,

@@ -122,10 +122,10 @@ pub(crate) fn import(capsule: &Bound<'_, PyAny>, loans: &mut Loans, access: Acce
     tensor_of(py, taken, loans, access)
 }
 
-/// What a program may do with memory that is taken.
+/// The access of a program to memory that is taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// What its owner allows.
+    /// The access that its owner allows.
     AsLent,
     /// Read it.
     ReadOnly,
@@ -240,7 +240,7 @@ fn code_of(dtype: DType) -> DataType {
     DataType { code, bits: (dtype.size() * 8) as u8, lanes: 1 }
 }
 
-/// What a capsule made here owns: the structure, which is first so that a pointer to it is one to the whole, the tensor, and
+/// The contents of a capsule made here: the structure, which is first so that a pointer to it is one to the whole, the tensor, and
 /// the numbers that the structure points to.
 #[repr(C)]
 struct Exported<S> {

@@ -219,7 +219,7 @@ fn kernel_error(py: Python<'_>, error: PyErr) -> KernelError {
     KernelError::new(Fault::Input, class, message)
 }
 
-/// What was registered so far.
+/// The operators and rules registered so far.
 #[derive(Default)]
 struct Extensions {
     operators: Vec<Arc<Operator>>,

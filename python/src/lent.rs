@@ -39,12 +39,12 @@ struct Lent {
     sharers: Option<Box<Sharers>>,
 }
 
-/// What shares a range of bytes.
+/// The storages that share a range of bytes.
 #[derive(Default)]
 struct Sharers {
     /// Weak references to handles whose tensors have the storage, newest last. Storages have no weak references of their own.
     handles: Vec<Py<PyWeakrefReference>>,
-    /// What keeps parts of the range alive, besides the owner in [`Range`].
+    /// The owners that keep parts of the range alive, besides the owner in [`Range`].
     owners: Vec<Box<dyn Any + Send + Sync>>,
 }
 
@@ -248,7 +248,7 @@ impl Loans {
     }
 }
 
-/// What is known of a range of bytes.
+/// The result of looking up a range of bytes.
 enum Found<'py> {
     /// No storage had a part of it.
     Nothing,

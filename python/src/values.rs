@@ -63,7 +63,7 @@ pub(crate) struct Call<'a, 'py> {
 /// A tensor of another library.
 struct Taken<'py> {
     tensor: Tensor,
-    /// What it was made from.
+    /// The object that it was made from.
     object: Bound<'py, PyAny>,
     /// Its layout and version when it was taken. A tensor keeps its layouts, and has the first one again if a program gives it equal
     /// sizes, strides and memory: the address identifies them.

@@ -208,7 +208,7 @@ impl<'c> Notes<'c> {
         self.enclosing(node).any(|n| n == outer)
     }
 
-    /// What is known about other handles of the container in a register.
+    /// Returns whether an access of the container in a register takes a lock, and why.
     fn lock(&self, field: u32, container: Option<ValueId>) -> String {
         let register = self.code.show(Operand(field).copied());
         if self.code.constant_items(Operand(field)).is_some() {
@@ -261,7 +261,7 @@ impl<'c> Notes<'c> {
     }
 }
 
-/// What takes the operands of a site as values.
+/// Returns the name of the callee that takes the operands of a site as values.
 fn taker(work: &SiteOp) -> &'static str {
     match work {
         SiteOp::Prim(Prim::TupleConstruct | Prim::ListConstruct | Prim::DictConstruct) => {

@@ -50,7 +50,7 @@ pub(crate) fn fits_refined(value: &IValue, ty: Type) -> bool {
     }
 }
 
-/// What a `prim::Guard` or `prim::BailOut` states of its first operand.
+/// The property of its first operand that a `prim::Guard` or `prim::BailOut` checks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuardCheck {
     /// The type of the result.

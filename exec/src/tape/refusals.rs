@@ -4,7 +4,7 @@
 use crate::error::KernelError;
 use flambeau_ir::{FunctionSchema, Symbol};
 
-/// What an operator refuses when it is called with tensors that require gradients. Each refusal has the name of the operator in the
+/// The operands that an operator refuses if they require gradients. Each refusal has the name of the operator in the
 /// error: of a composite operator, it is the part that refuses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Refusals {

@@ -64,7 +64,7 @@ impl ViewSource {
     }
 }
 
-/// What is known of a new view.
+/// Knowledge about a new view.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NewView {
     pub(super) origin: ViewOrigin,

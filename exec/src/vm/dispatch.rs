@@ -30,7 +30,7 @@ pub(super) enum Exit {
     Fail(KernelError),
 }
 
-/// What follows an instruction on values.
+/// The continuation after an instruction on values.
 enum Outcome {
     /// The next instruction.
     Next,
@@ -286,7 +286,7 @@ fn counted(
     exit
 }
 
-/// What the interpreter loop does with each instruction besides executing it.
+/// An observer of the instructions that the interpreter loop executes.
 trait Watch {
     /// The instruction at `pc` is executed.
     fn executed(&mut self, pc: usize);
@@ -311,7 +311,7 @@ impl Watch for Counted<'_> {
     }
 }
 
-/// What instructions on values need besides the scalar bank. One reference to it is all that [`run`] keeps of it.
+/// The state of instructions on values besides the scalar bank. [`run`] keeps one reference to it.
 pub(super) struct ValueBank<'a, 'e> {
     pub(super) code: &'a Code,
     pub(super) v: &'a mut [IValue],

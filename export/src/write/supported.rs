@@ -1,4 +1,4 @@
-//! What the readers of each version know: higher-order operators, functions of Python, kinds of inputs, containers of arguments
+//! The features that the readers of each version know: higher-order operators, functions of Python, kinds of inputs, containers of arguments
 //! and results. [`PARTS`] states for each part the first version whose `torch.export.load` reads it, in a process that has only
 //! imported `torch`, and whose module then runs. A part that is not in the table is in every version.
 //!

@@ -8,7 +8,7 @@ use flambeau_rewrite::autodiff::{self, BodyDependence, Named, OpDerivative, conc
 use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
-/// What is assumed of an argument of a body.
+/// The assumption about an argument of a body.
 #[derive(Debug)]
 enum AssumedArgument {
     Nothing,

@@ -1,4 +1,4 @@
-//! What is known of the inputs of a formula: it is simplified for them before it is inlined.
+//! Facts about the inputs of a formula, which is simplified for them before it is inlined.
 //!
 //! A formula conjugates, reverses broadcasting and restores dtypes for every kind of operand. For operands of known dtypes and
 //! sizes few of its nodes remain, and they are found once for all nodes with such operands, not in the backward graph at each.

@@ -1,4 +1,4 @@
-//! What a composite operator keeps for its derivative: the operands and results that the derivatives of its parts read.
+//! The values that a composite operator keeps for its derivative: the operands and results that the derivatives of its parts read.
 //!
 //! PyTorch records a composite operator as its parts, and each part keeps the tensors that its own derivative reads. A write
 //! to one of these refuses the backward pass. So an operand that a part keeps, as it is or as a view, must not be written

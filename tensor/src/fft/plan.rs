@@ -37,7 +37,7 @@ pub(super) enum Rows {
     Hermitian,
 }
 
-/// What plans differ by.
+/// The key of a plan.
 type Key = (Rows, usize, bool);
 
 /// A transform of rows of one length in one direction.

@@ -22,7 +22,7 @@ const MAX_COPIED: usize = 8;
 /// The largest number of instructions that one path is followed through; bounds cycles of jumps.
 const MAX_STEPS: usize = 24;
 
-/// What is known of a word.
+/// Knowledge about a word.
 #[derive(Clone, Copy, PartialEq)]
 enum Fact {
     Word(u64),
