@@ -11,7 +11,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Lines of programs whose outcomes differ from PyTorch's, the beginnings of ours, and the reasons.
-const DIFFERENT: [(&str, &str, &str); 5] = [
+const DIFFERENT: [(&str, &str, &str); 6] = [
+    (
+        "torch.batch_norm(a, None, b,",
+        "raises weight and bias must be vectors",
+        "PyTorch broadcasts an empty input with the first element of the bias, whatever its rank",
+    ),
     (
         "expand(3, 4).as_strided",
         "gradients  2.000000000 4.000000000 6.000000000 6.000000000 4.000000000 2.000000000 0.0",
