@@ -30,6 +30,14 @@ def repeat(x: Tensor, n: int) -> Tensor:
 """
 
 
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Programs that a shell starts in the background ignore the signal, and so does Python then."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of other processes")
 def test_a_signal_ends_a_long_call():
     unit = flambeau.CompilationUnit(SLOW)
