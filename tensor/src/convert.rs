@@ -52,17 +52,26 @@ impl Tensor {
         let wanted = match format {
             MemoryFormat::Preserve => return self.clone_data(),
             MemoryFormat::Contiguous => return self.clone_contiguous(),
-            MemoryFormat::ChannelsLast if self.rank() != 4 => {
-                return Err(TensorError::shape("required rank 4 tensor to use channels_last format"));
+            MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d => {
+                self.check_rank_of(format)?;
+                channels_last_strides(self.sizes())?
             }
-            MemoryFormat::ChannelsLast3d if self.rank() != 5 => {
-                return Err(TensorError::shape("required rank 5 tensor to use channels_last_3d format"));
-            }
-            _ => channels_last_strides(self.sizes())?,
         };
         let out = Tensor::empty_strided(self.sizes(), &wanted, self.dtype())?;
         out.copy_no_bump(self)?;
         Ok(out)
+    }
+
+    fn check_rank_of(&self, format: MemoryFormat) -> Result<()> {
+        match format {
+            MemoryFormat::ChannelsLast if self.rank() != 4 => {
+                Err(TensorError::shape("required rank 4 tensor to use channels_last format"))
+            }
+            MemoryFormat::ChannelsLast3d if self.rank() != 5 => {
+                Err(TensorError::shape("required rank 5 tensor to use channels_last_3d format"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns the tensor itself if it is row-major, else a row-major copy.
@@ -78,6 +87,7 @@ impl Tensor {
     /// # Errors
     /// As for [`Tensor::clone_format`].
     pub fn contiguous_format(&self, format: MemoryFormat) -> Result<Tensor> {
+        self.check_rank_of(format)?;
         let there = match format {
             MemoryFormat::Contiguous => self.is_contiguous(),
             MemoryFormat::Preserve => true,
