@@ -343,6 +343,7 @@ class Texts:
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
         texts, functions, names, fallbacks = len(self.texts), len(self.functions), len(self._names), len(self.fallbacks)
+        declarations = len(self.declarations)
         try:
             return reference(self, value, path, place)
         except UnsupportedError as error:
@@ -350,4 +351,6 @@ class Texts:
             del self.texts[texts:], self.functions[functions:], self.fallbacks[fallbacks:]
             for key in list(self._names)[names:]:
                 self._used.discard(self._names.pop(key))
+            for key in list(self.declarations)[declarations:]:
+                self.optional.discard(self.declarations.pop(key))
             return self.leave(value, name, place, error.message)
