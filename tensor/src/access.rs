@@ -36,10 +36,7 @@ impl<'a> ReadGuards<'a> {
     /// Locks two storages, which may be the same, in the order of their addresses.
     #[inline]
     pub(crate) fn new(a: &'a Storage, b: &'a Storage) -> ReadGuards<'a> {
-        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(1);
-        }
+        enter_lock_set();
         let (first, second) = match a.address().cmp(&b.address()) {
             std::cmp::Ordering::Less => (a, Some(b)),
             std::cmp::Ordering::Equal => (a, None),
@@ -62,9 +59,7 @@ impl<'a> ReadGuards<'a> {
 impl Drop for ReadGuards<'_> {
     #[inline]
     fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
-        }
+        leave_lock_set();
         // SAFETY: `new` took these locks.
         unsafe {
             if let Some(second) = self.1 {
@@ -81,10 +76,7 @@ pub(crate) struct ReadThree<'a>([Option<&'a Storage>; 3]);
 impl<'a> ReadThree<'a> {
     /// Locks storages, some of which may be the same, in the order of their addresses.
     pub(crate) fn new(mut storages: [&'a Storage; 3]) -> ReadThree<'a> {
-        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(1);
-        }
+        enter_lock_set();
         for (i, j) in [(0, 1), (1, 2), (0, 1)] {
             if storages[i].address() > storages[j].address() {
                 storages.swap(i, j);
@@ -99,9 +91,7 @@ impl<'a> ReadThree<'a> {
 
 impl Drop for ReadThree<'_> {
     fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
-        }
+        leave_lock_set();
         for storage in self.0.iter().rev().flatten() {
             // SAFETY: `new` took these locks.
             unsafe { storage.unlock_shared() };
@@ -121,10 +111,7 @@ impl<'a> ReadFew<'a> {
     /// time.
     #[inline(always)]
     pub(crate) fn new(metas: &[&'a Meta]) -> ReadFew<'a> {
-        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(1);
-        }
+        enter_lock_set();
         let mut held: SmallVec<[&Storage; 8]> = SmallVec::new();
         for meta in metas {
             let storage = &meta.storage;
@@ -143,9 +130,7 @@ impl<'a> ReadFew<'a> {
 impl Drop for ReadFew<'_> {
     #[inline]
     fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
-        }
+        leave_lock_set();
         for storage in self.held.iter().rev() {
             // SAFETY: `new` took these locks.
             unsafe { storage.unlock_shared() };
@@ -208,10 +193,7 @@ impl<'a> WriteGuards<'a> {
     /// Returns an error if the target is protected from writes, or memory for the copy is exhausted.
     #[inline]
     pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
-        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(1);
-        }
+        enter_lock_set();
         let source = source.filter(|source| !source.ptr_eq(target));
         match source {
             Some(source) if source.address() < target.address() => {
@@ -252,9 +234,7 @@ impl<'a> WriteGuards<'a> {
 impl Drop for WriteGuards<'_> {
     #[inline]
     fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
-        }
+        leave_lock_set();
         // SAFETY: `new` took these locks.
         unsafe {
             if let Some(source) = self.source {
@@ -442,6 +422,22 @@ thread_local! {
     static HELD_LOCK_SETS: Cell<u32> = const { Cell::new(0) };
 }
 
+/// In debug builds, checks that this thread holds no guards, and that it takes a set of them now.
+#[inline(always)]
+fn enter_lock_set() {
+    if cfg!(debug_assertions) {
+        assert_eq!(HELD_LOCK_SETS.replace(1), 0, "invariant: locks are taken all at once");
+    }
+}
+
+/// Ends [`enter_lock_set`].
+#[inline(always)]
+fn leave_lock_set() {
+    if cfg!(debug_assertions) {
+        HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
+    }
+}
+
 impl<'a> LockSet<'a> {
     /// Makes an empty set.
     #[inline]
@@ -471,10 +467,7 @@ impl<'a> LockSet<'a> {
         if self.wanted.len() > 1 {
             self.order();
         }
-        debug_assert_eq!(HELD_LOCK_SETS.get(), 0, "invariant: locks are taken all at once");
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() + 1);
-        }
+        enter_lock_set();
         let mut guards = Guards { wanted: self.wanted, held: 0 };
         for at in 0..guards.wanted.len() {
             let (storage, write) = guards.wanted[at];
@@ -540,9 +533,7 @@ unsafe impl Locked for Guards<'_> {
 
 impl Drop for Guards<'_> {
     fn drop(&mut self) {
-        if cfg!(debug_assertions) {
-            HELD_LOCK_SETS.set(HELD_LOCK_SETS.get() - 1);
-        }
+        leave_lock_set();
         for &(storage, write) in self.wanted[..self.held].iter().rev() {
             // SAFETY: these are exactly the locks taken.
             unsafe {

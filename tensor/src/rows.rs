@@ -161,22 +161,22 @@ impl<T: Element, R: Element, F: RowMap<T, R>> Multiversioned for Rows<'_, T, R, 
 
     #[inline(always)]
     fn run(self) {
-        let Batch { number, n, .. } = self.batch;
+        let Batch { first_row, row_len, .. } = self.batch;
         let (rows, to) = self.batch.slices::<T, R>();
-        _ = self.f.rows(number, n, rows, Unwritten { to, brand: PhantomData });
+        _ = self.f.rows(first_row, row_len, rows, Unwritten { to, brand: PhantomData });
     }
 }
 
 /// Adjacent rows, and the space for their results, as bytes: the walk over a tensor is the same for all dtypes.
 struct Batch<'a> {
     /// The number of the first row, and the number of rows.
-    number: usize,
-    count: usize,
+    first_row: usize,
+    row_count: usize,
     /// The rows, and elements per row; then the same for the results.
     rows: &'a [u8],
-    n: usize,
+    row_len: usize,
     outs: &'a mut [MaybeUninit<u8>],
-    length: usize,
+    result_len: usize,
 }
 
 impl<'a> Batch<'a> {
@@ -187,7 +187,8 @@ impl<'a> Batch<'a> {
     #[inline(always)]
     fn slices<T: Element, R: Element>(self) -> (&'a [T::Raw], &'a mut [MaybeUninit<R::Raw>]) {
         let (rows, outs) = (bytemuck::cast_slice(self.rows), bytes::cast_uninit(self.outs));
-        let whole = rows.len() == self.count * self.n && outs.len() == self.count * self.length;
+        let whole =
+            rows.len() == self.row_count * self.row_len && outs.len() == self.row_count * self.result_len;
         assert!(whole, "invariant: a batch consists of whole rows");
         (rows, outs)
     }
@@ -225,7 +226,7 @@ fn starts(layout: &Layout, dim: usize) -> Vec<i64> {
 }
 
 /// Calls `f(row, out)` for every row along a dimension; the element of a zero-dimensional tensor is a row. `out` is
-/// zeroed and has `length` elements (`None`: as many as the row). The result is fresh and row-major, with that length
+/// zeroed and has `result_len` elements (`None`: as many as the row). The result is fresh and row-major, with that length
 /// in the dimension.
 ///
 /// # Errors
@@ -233,17 +234,17 @@ fn starts(layout: &Layout, dim: usize) -> Vec<i64> {
 pub fn map_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
-    length: Option<usize>,
+    result_len: Option<usize>,
     f: impl FnMut(&[T::Raw], &mut [R::Raw]) + Clone + Sync,
 ) -> Result<Tensor> {
-    walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
+    walk(x, dim, result_len, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
         rows(&mut |batch| {
-            let Batch { count, n, length, .. } = batch;
+            let Batch { row_count, row_len, result_len, .. } = batch;
             let (rows, outs) = batch.slices::<T, R>();
             let outs = bytes::zeroed(outs);
-            for i in 0..count {
-                f(&rows[i * n..(i + 1) * n], &mut outs[i * length..(i + 1) * length]);
+            for i in 0..row_count {
+                f(&rows[i * row_len..(i + 1) * row_len], &mut outs[i * result_len..(i + 1) * result_len]);
             }
         });
     })
@@ -256,10 +257,10 @@ pub fn map_rows<T: Element, R: Element>(
 pub fn compute_rows<T: Element, R: Element>(
     x: &Tensor,
     dim: i64,
-    length: Option<usize>,
+    result_len: Option<usize>,
     f: impl RowMap<T, R>,
 ) -> Result<Tensor> {
-    walk(x, dim, length, [T::DTYPE, R::DTYPE], &|rows| {
+    walk(x, dim, result_len, [T::DTYPE, R::DTYPE], &|rows| {
         let mut f = f.clone();
         rows(&mut |batch| simd::run(Rows::<T, R, _> { batch, f: &mut f, dtypes: PhantomData }));
     })
@@ -288,39 +289,39 @@ fn buffer_of<B: Clone>(dtype: DType, count: usize, fill: B) -> Result<Vec<B>> {
 fn walk(
     x: &Tensor,
     dim: i64,
-    length: Option<usize>,
+    result_len: Option<usize>,
     dtypes: [DType; 2],
     per_part: MakePart<'_>,
 ) -> Result<Tensor> {
     let meta = x.meta();
     let layout = &meta.layout;
     let d = wrap_dim(dim, layout.rank())?;
-    let (n, step) =
+    let (row_len, step) =
         if layout.rank() == 0 { (1, 1) } else { (layout.sizes()[d] as usize, layout.strides()[d]) };
-    let length = length.unwrap_or(n);
-    let to = if length == n {
+    let result_len = result_len.unwrap_or(row_len);
+    let to = if result_len == row_len {
         layout.to_contiguous()
     } else {
         let mut sizes = dims(layout.sizes());
         if layout.rank() > 0 {
-            sizes[d] = length as i64;
+            sizes[d] = result_len as i64;
         }
         Layout::contiguous(&sizes)?
     };
     let to_step = if layout.rank() == 0 { 1 } else { to.strides()[d] };
     let guards = ReadGuards::one(&meta.storage);
-    let same = x.dtype() == dtypes[0] && (step == 1 || n == 1);
-    let direct = to_step == 1 || length == 1;
+    let same = x.dtype() == dtypes[0] && (step == 1 || row_len == 1);
+    let direct = to_step == 1 || result_len == 1;
     let walk = RowWalk {
         bytes: guards.bytes(meta, x.dtype()),
         dtypes: [x.dtype(), dtypes[0], dtypes[1]],
-        n,
-        length,
-        grain: threads::rows(n.max(length).saturating_mul(COST)),
+        row_len,
+        result_len,
+        grain: threads::rows(row_len.max(result_len).saturating_mul(COST)),
         same,
         direct,
     };
-    let last = d + 1 == layout.rank() && n > 0 && length > 0;
+    let last = d + 1 == layout.rank() && row_len > 0 && result_len > 0;
     let fill = |to: &Layout, out: &mut [MaybeUninit<u8>]| {
         if same && direct && layout.is_contiguous() && last {
             walk.adjacent(out, per_part);
@@ -341,8 +342,8 @@ struct RowWalk<'a> {
     /// The dtype of the tensor, of the rows that functions get, and of results.
     dtypes: [DType; 3],
     /// Elements per row, and per row of the result.
-    n: usize,
-    length: usize,
+    row_len: usize,
+    result_len: usize,
     /// Rows per part.
     grain: usize,
     /// Whether rows are contiguous and have the dtype that functions get, and whether those of the result are contiguous.
@@ -353,15 +354,15 @@ struct RowWalk<'a> {
 impl RowWalk<'_> {
     /// Walks over rows that are adjacent in memory, as are those of the result, several at a time.
     fn adjacent(&self, out: &mut [MaybeUninit<u8>], per_part: MakePart<'_>) {
-        let (n, length) = (self.n, self.length);
-        let steps = [n * self.dtypes[0].size(), length * self.dtypes[2].size()];
+        let (row_len, result_len) = (self.row_len, self.result_len);
+        let steps = [row_len * self.dtypes[0].size(), result_len * self.dtypes[2].size()];
         let batch = (FUSED_BYTES / steps[1]).max(1);
         threads::chunks(out, self.grain * steps[1], |first, own| {
             per_part(&mut |each| {
                 for (i, outs) in own.chunks_mut(batch * steps[1]).enumerate() {
-                    let (number, count) = (first / steps[1] + i * batch, outs.len() / steps[1]);
-                    let rows = &self.bytes[number * steps[0]..][..count * steps[0]];
-                    each(Batch { number, count, rows, n, outs, length });
+                    let (first_row, row_count) = (first / steps[1] + i * batch, outs.len() / steps[1]);
+                    let rows = &self.bytes[first_row * steps[0]..][..row_count * steps[0]];
+                    each(Batch { first_row, row_count, rows, row_len, outs, result_len });
                 }
             });
         });
@@ -376,7 +377,7 @@ impl RowWalk<'_> {
         out: &mut [MaybeUninit<u8>],
         per_part: MakePart<'_>,
     ) -> Result<()> {
-        let RowWalk { n, length, same, direct, .. } = *self;
+        let RowWalk { row_len, result_len, same, direct, .. } = *self;
         let step = |layout: &Layout| layout.strides().get(d).map_or(1, |step| *step as usize);
         let (step, to_step) = (step(layout), step(to));
         let [from, as_row, made] = self.dtypes;
@@ -385,36 +386,36 @@ impl RowWalk<'_> {
         let sizes = self.dtypes.map(DType::size);
         let target = SharedTarget::new(out);
         threads::try_split(froms.len(), self.grain, |rows| {
-            let mut row_buffer = buffer_of(as_row, if same { 0 } else { n }, 0u128)?;
-            let space = if direct { 0 } else { length };
+            let mut row_buffer = buffer_of(as_row, if same { 0 } else { row_len }, 0u128)?;
+            let space = if direct { 0 } else { result_len };
             let mut out_buffer = buffer_of(made, space, MaybeUninit::new(0u128))?;
             per_part(&mut |each| {
                 for i in rows.clone() {
                     let (at, to_at) = (froms[i] as usize * sizes[0], tos[i] as usize * sizes[2]);
-                    let row = if same && n > 0 {
-                        &self.bytes[at..][..n * sizes[1]]
+                    let row = if same && row_len > 0 {
+                        &self.bytes[at..][..row_len * sizes[1]]
                     } else {
-                        let row = &mut bytemuck::cast_slice_mut(&mut row_buffer)[..n * sizes[1]];
-                        if n > 0 {
-                            let from = Line::new(self.bytes, at, LineLayout::new(sizes[0], step, n));
-                            pack.copy(from, LineMut::over(row, 0, LineLayout::new(sizes[1], 1, n)));
+                        let row = &mut bytemuck::cast_slice_mut(&mut row_buffer)[..row_len * sizes[1]];
+                        if row_len > 0 {
+                            let from = Line::new(self.bytes, at, LineLayout::new(sizes[0], step, row_len));
+                            pack.copy(from, LineMut::over(row, 0, LineLayout::new(sizes[1], 1, row_len)));
                         }
                         row
                     };
-                    let (number, count, rows) = (i, 1, row);
+                    let (first_row, row_count, rows) = (i, 1, row);
                     if direct {
                         // SAFETY: aliasing: rows of the result are disjoint, and each belongs to one part.
-                        let outs = unsafe { target.bytes(to_at, length * sizes[2]) };
-                        each(Batch { number, count, rows, n, outs, length });
+                        let outs = unsafe { target.bytes(to_at, result_len * sizes[2]) };
+                        each(Batch { first_row, row_count, rows, row_len, outs, result_len });
                     } else {
                         let mut buffer = Buffer::new(bytes::cast_uninit::<u128, u8>(&mut out_buffer));
-                        buffer.push(length * sizes[2], |outs| {
-                            each(Batch { number, count, rows, n, outs: &mut *outs, length });
+                        buffer.push(result_len * sizes[2], |outs| {
+                            each(Batch { first_row, row_count, rows, row_len, outs: &mut *outs, result_len });
                             // SAFETY: the function wrote all elements of the row.
                             unsafe { outs.assume_init_mut() }
                         });
-                        let row = Line::new(buffer.filled(), 0, LineLayout::new(sizes[2], 1, length));
-                        let form = LineLayout::new(sizes[2], to_step, length);
+                        let row = Line::new(buffer.filled(), 0, LineLayout::new(sizes[2], 1, result_len));
+                        let form = LineLayout::new(sizes[2], to_step, result_len);
                         // SAFETY: aliasing: as above.
                         unpack.copy(row, unsafe { target.line(to_at, form) });
                     }
