@@ -239,7 +239,7 @@ impl<'a> Cx<'a> {
                         return self.fail(span, "deletion takes one index");
                     };
                     if self.kind(index) == TreeKind::SliceExpr {
-                        return self.foreign(
+                        return self.not_torchscript(
                             span,
                             "del statements only support deletion at a single index, slicing is",
                         );
@@ -257,7 +257,10 @@ impl<'a> Cx<'a> {
                         self.builtin(span, "aten::Delete", &[container, index])?;
                     }
                 }
-                _ => return self.foreign(span, "deletion of anything other than variables and elements is"),
+                _ => {
+                    return self
+                        .not_torchscript(span, "deletion of anything other than variables and elements is");
+                }
             }
         }
         Ok(())

@@ -130,7 +130,7 @@ impl<'a> Cx<'a> {
                     args.keywords.iter().map(|(n, g)| (*n, g.value)).collect();
                 custom.call(&super::scope::Scope::new(self), span, &positional, &keywords)
             }
-            Sugar::Closure(_) => self.foreign(span, "calling a function inside of a function is"),
+            Sugar::Closure(_) => self.not_torchscript(span, "calling a function inside of a function is"),
             Sugar::Namespace(space) => match self.operator_named_as(space) {
                 Some(op) => self.builtin_call(span, op, &args).map(Sugar::Value),
                 None => self.fail(span, "cannot call a module"),

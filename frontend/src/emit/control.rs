@@ -73,14 +73,14 @@ impl<'a> Cx<'a> {
             TreeKind::If | TreeKind::While | TreeKind::For | TreeKind::With | TreeKind::Assert => {
                 self.deeper(self.clone().compound_statement(tree)).await
             }
-            TreeKind::Global => self.foreign(span, "`global` is"),
-            TreeKind::Import => self.foreign(span, "import statements in functions are"),
+            TreeKind::Global => self.not_torchscript(span, "`global` is"),
+            TreeKind::Import => self.not_torchscript(span, "import statements in functions are"),
             TreeKind::Def => {
                 self.fun.env.borrow_mut().set(self.symbol(tree), Binding::Sugared(Sugar::Closure(tree)));
                 Ok(())
             }
-            TreeKind::ClassDef => self.foreign(span, "a class inside of a function is"),
-            _ => self.foreign(span, "a statement of this kind is"),
+            TreeKind::ClassDef => self.not_torchscript(span, "a class inside of a function is"),
+            _ => self.not_torchscript(span, "a statement of this kind is"),
         }
     }
 
@@ -340,7 +340,7 @@ impl<'a> Cx<'a> {
     async fn raise(&self, tree: TreeId) -> Res<()> {
         let span = self.span(tree);
         let Some(value) = self.ast().optional_child(tree, 0) else {
-            return self.foreign(span, "`raise` without an exception is");
+            return self.not_torchscript(span, "`raise` without an exception is");
         };
         let sugar = self.sugar(value, None).await?;
         self.at(span);

@@ -154,7 +154,7 @@ pub(crate) fn closure<'a>(outer: Cx<'a>, def: TreeId) -> Task<'a, Res<Closure>> 
             (decl.map_or(0, |d| d.params().len()), decl.and_then(view::Decl::result), def.body().to_vec())
         };
         if params > 0 {
-            return outer.foreign(span, "a function with parameters inside of a function is");
+            return outer.not_torchscript(span, "a function with parameters inside of a function is");
         }
         cx.fun.env.borrow_mut().push(cx.block());
         let declared = declared.map(|tree| cx.type_reader().read(tree)).transpose()?;

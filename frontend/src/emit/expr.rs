@@ -104,12 +104,14 @@ impl<'a> Cx<'a> {
                 Box::pin(async move { self.format_string(tree).await.map(Sugar::Value) })
             }
             TreeKind::Dots => {
-                Box::pin(async move { self.foreign(self.span(tree), "`...` outside of a subscript is") })
+                Box::pin(
+                    async move { self.not_torchscript(self.span(tree), "`...` outside of a subscript is") },
+                )
             }
             TreeKind::Starred => {
                 Box::pin(async move { self.fail(self.span(tree), "Unexpected starred expansion") })
             }
-            _ => Box::pin(async move { self.foreign(self.span(tree), "this expression is") }),
+            _ => Box::pin(async move { self.not_torchscript(self.span(tree), "this expression is") }),
         }
     }
 

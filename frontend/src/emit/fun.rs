@@ -187,7 +187,7 @@ impl<'a> Cx<'a> {
     }
 
     /// Fails because of a Python construct that TorchScript does not support.
-    pub(crate) fn foreign<T>(&self, span: Span, what: &str) -> Res<T> {
+    pub(crate) fn not_torchscript<T>(&self, span: Span, what: &str) -> Res<T> {
         let range = self.fun.file.range(span);
         Err(Box::new(Diagnostic::new(Fault::Input, "F0101", format!("{what} not supported")).at(range)))
     }

@@ -43,7 +43,7 @@ impl Container {
 }
 
 /// Returns the only type that a type hint admits for a container.
-pub(crate) fn only(container: Container, hint: Option<Type>) -> Option<Type> {
+pub(crate) fn admitted_type(container: Container, hint: Option<Type>) -> Option<Type> {
     match container.admitted(hint?).as_slice() {
         [only] => Some(*only),
         _ => None,
@@ -163,6 +163,6 @@ impl Cx<'_> {
             TreeKind::DictLiteral | TreeKind::DictComp => Container::Dict,
             _ => return hint,
         };
-        hint.filter(|_| only(container, hint).is_some())
+        hint.filter(|_| admitted_type(container, hint).is_some())
     }
 }

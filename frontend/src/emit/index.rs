@@ -390,7 +390,7 @@ impl<'a> Cx<'a> {
         }
         match *parts {
             [SubscriptPart::Value(index)] => Ok(index),
-            [SubscriptPart::Slice(_)] => self.foreign(span, "assignment to a slice is"),
+            [SubscriptPart::Slice(_)] => self.not_torchscript(span, "assignment to a slice is"),
             _ => self.fail(span, format!("'{}' takes one index", ty.annotation())),
         }
     }

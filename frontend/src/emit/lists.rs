@@ -5,7 +5,7 @@ use flambeau_ir::{IValue, Prim, Symbol, Type, ValueId};
 use std::rc::Rc;
 
 use super::fun::{Cx, LoopStatus, Res};
-use super::hints::{Container, only};
+use super::hints::{Container, admitted_type};
 use super::matching::CallArgs;
 use super::sugar::{Range, Sugar};
 use crate::span::Span;
@@ -20,7 +20,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn list_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
         let span = self.span(tree);
         let elements = self.list(tree);
-        let only = self.only_elem(hint);
+        let only = self.admitted_element(hint);
         let mut values = Vec::with_capacity(elements.len());
         for &element in &elements {
             if self.kind(element) == TreeKind::Starred {
@@ -36,8 +36,8 @@ impl<'a> Cx<'a> {
     }
 
     /// Returns the type of elements that a type hint determines before the elements are compiled.
-    fn only_elem(&self, hint: Option<Type>) -> Option<Type> {
-        only(Container::List, hint).and_then(Type::list_elem)
+    fn admitted_element(&self, hint: Option<Type>) -> Option<Type> {
+        admitted_type(Container::List, hint).and_then(Type::list_elem)
     }
 
     fn empty_list(&self, span: Span, hint: Option<Type>) -> Res<ValueId> {
@@ -84,7 +84,7 @@ impl<'a> Cx<'a> {
     pub(crate) async fn dict_literal(&self, tree: TreeId, hint: Option<Type>) -> Res<ValueId> {
         let span = self.span(tree);
         let (keys, values) = (self.list(self.ast().child(tree, 0)), self.list(self.ast().child(tree, 1)));
-        let only = only(Container::Dict, hint).and_then(Type::dict_types);
+        let only = admitted_type(Container::Dict, hint).and_then(Type::dict_types);
         let (mut key_values, mut value_values) = (Vec::new(), Vec::new());
         for (&key, &value) in keys.iter().zip(&values) {
             key_values.push(self.eval(key, self.part_hint(key, only.map(|h| h.0))).await?);
@@ -179,7 +179,7 @@ impl<'a> Cx<'a> {
             return self.unrolled_list(span, element, target, &sugar, hint).await;
         }
         self.at(span);
-        let only = self.only_elem(hint);
+        let only = self.admitted_element(hint);
         let list = self.value(Prim::ListConstruct, &[], Type::list(only.unwrap_or(Type::TENSOR)));
         self.comprehension(span, target, &sugar, &parts[3..], &[element], only, |cx, values| {
             let found = cx.ty(values[0]).erase_shapes();
@@ -209,7 +209,7 @@ impl<'a> Cx<'a> {
         let Some(n) = self.static_length(sugar) else {
             return self.fail(span, UNKNOWN_LENGTH);
         };
-        let only = self.only_elem(hint);
+        let only = self.admitted_element(hint);
         let mut values = Vec::new();
         let outer = self.comprehension_scope(span);
         for i in 0..n {
@@ -233,7 +233,7 @@ impl<'a> Cx<'a> {
         let sugar = self.iterable(iterable).await?;
         self.at(span);
         let candidates = self.candidates(span, Container::Dict, hint)?;
-        let only = only(Container::Dict, hint).filter(|_| candidates.len() == 1);
+        let only = admitted_type(Container::Dict, hint).filter(|_| candidates.len() == 1);
         let dict = self.value(Prim::DictConstruct, &[], only.unwrap_or(Type::dict(Type::STR, Type::TENSOR)));
         self.comprehension(span, target, &sugar, &parts[4..], &[key, value], None, |cx, values| {
             let (k, v) = (cx.ty(values[0]).erase_shapes(), cx.ty(values[1]).erase_shapes());
@@ -611,7 +611,7 @@ impl<'a> Cx<'a> {
             base = Some(value);
         }
         let (mut keys, mut values) = (Vec::new(), Vec::new());
-        let only = only(Container::Dict, hint).and_then(Type::dict_types);
+        let only = admitted_type(Container::Dict, hint).and_then(Type::dict_types);
         for attribute in attributes {
             self.at(span);
             keys.push(self.string(self.ast().name(attribute)));
