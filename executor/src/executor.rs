@@ -6,9 +6,9 @@
 //!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
-//! Calls with equal [`ArgumentSpec`] are of one *kind*: their arguments have the same dtypes, ranks and presence of optionals.
-//! Each kind is profiled separately, so a record only generalizes over sizes and strides. A call that fits no plan adds a run
-//! to its record, and the plan made from it covers that call too: a size that changed has become a symbol. Kinds and
+//! Calls with equal [`ArgumentSpec`] have arguments of the same dtypes, ranks and presence of optionals.
+//! Each spec is profiled separately, so a record only generalizes over sizes and strides. A call that fits no plan adds a run
+//! to its record, and the plan made from it covers that call too: a size that changed has become a symbol. Specs and
 //! compilations per function are bounded. Beyond the bounds, and for functions that cannot be specialized, the executor declines
 //! calls ([`CallOutcome::Declined`]), and the caller runs its own code.
 //!
@@ -60,7 +60,7 @@ pub enum CallOutcome<E> {
     },
     /// The caller must run its own code for the function, on the arguments, which were not used.
     Declined {
-        /// Whether a deferred compilation will provide code for later calls of this kind.
+        /// Whether a deferred compilation will provide code for later calls of this spec.
         pending: bool,
         /// The error of a stage that failed before the call.
         failure: Option<Box<StageFailure<E>>>,
@@ -91,7 +91,7 @@ pub struct Executor {
 
 struct State {
     plans: Plans<ExecutionPlan>,
-    kinds: IndexMap<ArgumentSpec, KindState, FxBuildHasher>,
+    specs: IndexMap<ArgumentSpec, SpecState, FxBuildHasher>,
     profiled: Option<Arc<Profiled>>,
     /// Profiles of earlier processes whose plans are not made yet, the next one last.
     saved: Vec<SavedProfile>,
@@ -109,9 +109,9 @@ struct State {
 /// Maximum number of failures of replaced plans that are kept.
 const MAX_PAST_FAILURES: usize = 256;
 
-/// Calls of one kind of arguments.
+/// The calls with equal specs.
 #[derive(Default)]
-struct KindState {
+struct SpecState {
     record: ProfilingRecord,
     /// Runs that ended in an error, which are not recorded.
     failed: u32,
@@ -128,9 +128,9 @@ struct Profiled {
 }
 
 impl Profiled {
-    /// Returns the graph with what a kind of calls observed.
-    fn annotated(&self, kind: &KindState) -> Graph {
-        annotate(self.code.graph(), &self.blocks, &kind.record, &kind.disabled_guards)
+    /// Returns the graph with what the calls of one spec observed.
+    fn annotated(&self, known: &SpecState) -> Graph {
+        annotate(self.code.graph(), &self.blocks, &known.record, &known.disabled_guards)
     }
 }
 
@@ -157,7 +157,7 @@ impl Executor {
     pub fn new(graph: Arc<Graph>, settings: ExecutorSettings) -> Executor {
         let state = State {
             plans: Plans::new(settings.max_plans),
-            kinds: IndexMap::default(),
+            specs: IndexMap::default(),
             profiled: None,
             saved: Vec::new(),
             compilations: 0,
@@ -188,13 +188,13 @@ impl Executor {
         self.state.lock().plans.iter().cloned().collect()
     }
 
-    /// Returns the profiled graph with the types that the calls of each kind of arguments observed, in order of the first
-    /// call of the kind.
+    /// Returns the profiled graph with the types that the calls of each spec observed, in order of the first
+    /// call of the spec.
     pub fn profiles(&self) -> Vec<Graph> {
         let state = self.state.lock();
         let Some(profiled) = &state.profiled else { return Vec::new() };
-        let kinds = state.kinds.values().filter(|kind| kind.record.runs() > 0);
-        kinds.map(|kind| profiled.annotated(kind)).collect()
+        let known = state.specs.values().filter(|known| known.record.runs() > 0);
+        known.map(|known| profiled.annotated(known)).collect()
     }
 
     /// Returns the guards that failed, of replaced plans and of the current ones, oldest plan first.
@@ -211,12 +211,12 @@ impl Executor {
     pub fn saved_profiles(&self) -> Vec<SavedProfile> {
         let state = self.state.lock();
         let Some(profiled) = &state.profiled else { return state.saved.iter().rev().cloned().collect() };
-        let kinds =
-            state.kinds.iter().filter(|(_, kind)| kind.record.runs() >= self.settings.profiled_runs.max(1));
-        let save = |(kind, known): (&ArgumentSpec, &KindState)| {
-            SavedProfile::new(kind, &known.record, &known.disabled_guards, profiled.profile_nodes)
+        let specs =
+            state.specs.iter().filter(|(_, known)| known.record.runs() >= self.settings.profiled_runs.max(1));
+        let save = |(spec, known): (&ArgumentSpec, &SpecState)| {
+            SavedProfile::new(spec, &known.record, &known.disabled_guards, profiled.profile_nodes)
         };
-        kinds.map(save).collect()
+        specs.map(save).collect()
     }
 
     /// Uses profiles of an earlier process. Their plans are made with the first compilation. Has no effect after the
@@ -225,7 +225,7 @@ impl Executor {
         let mut state = self.state.lock();
         if state.profiled.is_none() && !state.compiling {
             state.saved = profiles;
-            state.saved.truncate(self.settings.max_kinds);
+            state.saved.truncate(self.settings.max_specs);
             state.saved.reverse();
         }
     }
@@ -341,9 +341,9 @@ impl Executor {
                 cache.add_plan(version, spec, plan);
                 outcome
             }
-            CallDecision::Profile(profiled, kind) => {
+            CallDecision::Profile(profiled, spec) => {
                 let (result, profile) = run_profiled(machine, &profiled, args, host);
-                let work = self.record(kind, profile.filter(|_| result.is_ok()));
+                let work = self.record(spec, profile.filter(|_| result.is_ok()));
                 let failure = work.and_then(|work| self.submit(work, machine, optimizer).err());
                 CallOutcome::Ran { result, how: RunMode::Profiled, failure }
             }
@@ -396,18 +396,18 @@ impl Executor {
         if state.disabled || state.compilations >= self.settings.max_compilations {
             return CallDecision::Decline { pending: false };
         }
-        let kind = ArgumentSpec::of(args, grad_enabled);
-        let known = state.kinds.get(&kind);
+        let spec = ArgumentSpec::of(args, grad_enabled);
+        let known = state.specs.get(&spec);
         let admitted = match known {
             Some(known) => known.failed < MAX_FAILED_RUNS,
-            None => state.kinds.len() < self.settings.max_kinds,
+            None => state.specs.len() < self.settings.max_specs,
         };
         match &state.profiled {
             _ if !admitted => CallDecision::Decline { pending: false },
             Some(profiled) if state.compiling && known.is_some_and(|known| self.has_enough_runs(known)) => {
                 CallDecision::RunWithoutProfile(Arc::clone(profiled))
             }
-            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), kind),
+            Some(profiled) => CallDecision::Profile(Arc::clone(profiled), spec),
             None if state.compiling => CallDecision::Decline { pending: true },
             None => {
                 state.compiling = true;
@@ -416,30 +416,30 @@ impl Executor {
         }
     }
 
-    fn has_enough_runs(&self, kind: &KindState) -> bool {
-        kind.record.runs() >= self.settings.profiled_runs.max(1)
+    fn has_enough_runs(&self, known: &SpecState) -> bool {
+        known.record.runs() >= self.settings.profiled_runs.max(1)
     }
 
-    /// Adds a run to the record of its kind. Returns the plan to be made if there are enough runs.
-    fn record(&self, kind: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
+    /// Adds a run to the record of its spec. Returns the plan to be made if there are enough runs.
+    fn record(&self, spec: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
-        let known = state.kinds.entry(kind.clone()).or_default();
+        let known = state.specs.entry(spec.clone()).or_default();
         match profile {
             Some(profile) => known.record.add(&profile),
             None => known.failed += 1,
         }
-        if self.has_enough_runs(known) { self.request_plan(&mut state, kind) } else { None }
+        if self.has_enough_runs(known) { self.request_plan(&mut state, spec) } else { None }
     }
 
-    /// Prepares a plan from the record of a kind, unless there is a job already.
-    fn request_plan(&self, state: &mut State, kind: ArgumentSpec) -> Option<JobKind> {
+    /// Prepares a plan from the record of a spec, unless there is a job already.
+    fn request_plan(&self, state: &mut State, spec: ArgumentSpec) -> Option<JobKind> {
         if !self.may_compile(state) {
             return None;
         }
-        let (profiled, known) = (state.profiled.as_ref()?, state.kinds.get(&kind)?);
+        let (profiled, known) = (state.profiled.as_ref()?, state.specs.get(&spec)?);
         let graph = profiled.annotated(known);
         begin_job(state);
-        Some(JobKind::Plan { graph, kind })
+        Some(JobKind::Plan { graph, spec })
     }
 
     fn may_compile(&self, state: &State) -> bool {
@@ -472,7 +472,7 @@ impl Executor {
         if !self.may_compile(&state) || !state.plans.iter().any(|other| Arc::ptr_eq(other, plan)) {
             return None;
         }
-        state.kinds.get_mut(&plan.kind)?.disabled_guards.extend(failing);
+        state.specs.get_mut(&plan.spec)?.disabled_guards.extend(failing);
         state.plans.remove(plan);
         self.version.fetch_add(1, Ordering::Release);
         let next = state.made + 1;
@@ -480,7 +480,7 @@ impl Executor {
         state.past.extend(report);
         let surplus = state.past.len().saturating_sub(MAX_PAST_FAILURES);
         state.past.drain(..surplus);
-        self.request_plan(&mut state, plan.kind.clone())
+        self.request_plan(&mut state, plan.spec.clone())
     }
 
     /// Prepares the specialization of a continuation that is entered often.
@@ -513,16 +513,16 @@ impl Executor {
             return None;
         }
         let saved = state.saved.pop()?;
-        let (kind, record, disabled_guards) = saved.into_parts();
-        let known = KindState { record, failed: 0, disabled_guards };
+        let (spec, record, disabled_guards) = saved.into_parts();
+        let known = SpecState { record, failed: 0, disabled_guards };
         let graph = state.profiled.as_ref()?.annotated(&known);
-        state.kinds.insert(kind.clone(), known);
+        state.specs.insert(spec.clone(), known);
         state.compilations += 1;
-        Some((graph, kind))
+        Some((graph, spec))
     }
 
     /// Adds a plan.
-    pub(crate) fn add_plan(&self, code: Code, kind: &ArgumentSpec) {
+    pub(crate) fn add_plan(&self, code: Code, spec: &ArgumentSpec) {
         // `Plans::find` has checked the arguments of every call that runs the plan.
         let code = Arc::new(code.without_input_checks());
         let failures = Arc::new(GuardFailures::new(code.bailouts().len(), self.settings.hot_continuation));
@@ -532,7 +532,7 @@ impl Executor {
         }
         let mut state = self.state.lock();
         state.made += 1;
-        let plan = ExecutionPlan::new(state.made, code, kind.clone(), failures);
+        let plan = ExecutionPlan::new(state.made, code, spec.clone(), failures);
         state.plans.insert(Arc::new(plan));
         self.version.fetch_add(1, Ordering::Release);
     }

@@ -41,7 +41,7 @@ pub(crate) enum JobKind {
     /// The function with profiling nodes, then the plans of saved profiles.
     Profiled,
     /// A plan: the profiled graph with the observed types.
-    Plan { graph: Graph, kind: ArgumentSpec },
+    Plan { graph: Graph, spec: ArgumentSpec },
     /// A continuation of a plan, with the types of the values with which it was entered.
     Continuation { plan: Arc<ExecutionPlan>, position: usize, graph: Graph },
 }
@@ -94,12 +94,12 @@ impl CompileJob {
                     optimizer.optimize(function, CompileStage::Profiled).map_err(StageFailure::Pass)?;
                 let attributes = lift(&mut graph, callees);
                 executor.set_profiled(emit(graph, CompileStage::Profiled, callees)?, attributes);
-                while let Some((graph, kind)) = executor.next_saved() {
-                    executor.add_plan(compile(&graph, CompileStage::Specialized)?, &kind);
+                while let Some((graph, spec)) = executor.next_saved() {
+                    executor.add_plan(compile(&graph, CompileStage::Specialized)?, &spec);
                 }
             }
-            Some(JobKind::Plan { graph, kind }) => {
-                executor.add_plan(compile(graph, CompileStage::Specialized)?, kind);
+            Some(JobKind::Plan { graph, spec }) => {
+                executor.add_plan(compile(graph, CompileStage::Specialized)?, spec);
             }
             Some(JobKind::Continuation { plan, position, graph }) => {
                 let code = compile(graph, CompileStage::Specialized)?;

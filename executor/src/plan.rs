@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct ExecutionPlan {
     pub(crate) number: u32,
     pub(crate) code: Arc<Code>,
-    pub(crate) kind: ArgumentSpec,
+    pub(crate) spec: ArgumentSpec,
     pub(crate) failures: Arc<GuardFailures>,
     /// The failures of bail-outs that [`crate::Executor`] has examined.
     pub(crate) examined: AtomicU32,
@@ -31,13 +31,13 @@ impl ExecutionPlan {
     pub(crate) fn new(
         number: u32,
         code: Arc<Code>,
-        kind: ArgumentSpec,
+        spec: ArgumentSpec,
         failures: Arc<GuardFailures>,
     ) -> ExecutionPlan {
         ExecutionPlan {
             number,
             code,
-            kind,
+            spec,
             failures,
             examined: AtomicU32::new(0),
             // A new plan counts as used.
@@ -96,7 +96,7 @@ impl HasPrecondition for ExecutionPlan {
     }
 
     fn grad_enabled(&self) -> bool {
-        self.kind.grad_enabled()
+        self.spec.grad_enabled()
     }
 
     fn take_used(&self) -> bool {

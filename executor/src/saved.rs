@@ -50,10 +50,10 @@ pub enum SavedValue {
     },
 }
 
-/// The profile of one kind of arguments. See the [module](self).
+/// The profile of one spec of arguments. See the [module](self).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedProfile {
-    /// The words that describe the kind of arguments; see [`ArgumentSpec`].
+    /// The words of the spec of the arguments; see [`ArgumentSpec`].
     pub kinds: Vec<u64>,
     /// Number of runs.
     pub runs: u32,

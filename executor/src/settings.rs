@@ -5,7 +5,7 @@
 
 use crate::deopt::Deopt;
 
-/// Number of failed runs after which a kind of arguments is not profiled any more.
+/// Number of failed runs after which an argument spec is not profiled any more.
 pub(crate) const MAX_FAILED_RUNS: u32 = 8;
 
 /// A guard that fails in less than one of this many runs stays in its plan: the other runs profit from it, and a
@@ -19,8 +19,8 @@ pub struct ExecutorSettings {
     pub profiled_runs: u32,
     /// Maximum number of plans of a function.
     pub max_plans: usize,
-    /// Maximum number of kinds of arguments that are profiled; see [`ArgumentSpec`](crate::ArgumentSpec).
-    pub max_kinds: usize,
+    /// Maximum number of [`ArgumentSpec`](crate::ArgumentSpec)s that are profiled.
+    pub max_specs: usize,
     /// Maximum number of plans and continuations that are compiled for one function in its lifetime.
     pub max_compilations: u32,
     /// Number of failures of a guard after which the next plan omits it, unless it failed in less than one of 16 runs.
@@ -36,7 +36,7 @@ impl Default for ExecutorSettings {
         ExecutorSettings {
             profiled_runs: 2,
             max_plans: 8,
-            max_kinds: 8,
+            max_specs: 8,
             max_compilations: 32,
             max_failures: 3,
             hot_continuation: 8,
