@@ -37,7 +37,7 @@ impl Vm {
         self.tasks.restore(parks);
         match ended? {
             DriveEnd::Value(value) => Ok(value),
-            DriveEnd::Parked(..) => unreachable!("invariant: a machine that may not be suspended is not"),
+            DriveEnd::Suspended(..) => unreachable!("invariant: a machine that may not be suspended is not"),
         }
     }
 
@@ -64,11 +64,11 @@ impl Vm {
                         frame.pc += 1;
                         continue;
                     }
-                    ExitDecision::Park(left, future) => break Ok(self.park(frame, left, future)),
+                    ExitDecision::Suspend(left, future) => break Ok(self.suspend(frame, left, future)),
                 }
             }
             if self.tasks.yields() {
-                break Ok(self.park(frame, Some(exit), Future::ready(Type::NONE, IValue::None)));
+                break Ok(self.suspend(frame, Some(exit), Future::ready(Type::NONE, IValue::None)));
             }
             let burnt = if matches!(exit, Exit::Call(_)) { consume_fuel(&mut fuel, host) } else { Ok(()) };
             let next = match (exit, burnt) {

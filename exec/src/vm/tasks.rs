@@ -77,7 +77,7 @@ struct End {
 }
 
 /// A frame that was left; `left` is the exit to continue from, or `None` to execute the instruction again.
-pub(super) struct Suspended {
+pub(super) struct SuspendedFrame {
     frame: Frame,
     left: Option<Exit>,
 }
@@ -87,7 +87,7 @@ pub(super) enum DriveEnd {
     /// The run has ended with this value.
     Value(IValue),
     /// The run continues when the future is complete.
-    Parked(Box<Suspended>, Future),
+    Suspended(Box<SuspendedFrame>, Future),
 }
 
 /// The decision about an exit of a frame while there are tasks.
@@ -97,7 +97,7 @@ pub(super) enum ExitDecision {
     /// The next instruction follows.
     Next,
     /// The run must be suspended; the exit is repeated if it is given.
-    Park(Option<Exit>, Future),
+    Suspend(Option<Exit>, Future),
 }
 
 /// A task that is ready to run or suspended.
@@ -105,7 +105,7 @@ struct ScheduledTask {
     vm: Vm,
     host: Host,
     budget: Option<MemoryBudget>,
-    next: Option<Box<Suspended>>,
+    next: Option<Box<SuspendedFrame>>,
     future: Future,
     end: Arc<Mutex<Option<End>>>,
     /// The fuel at its start.
@@ -237,7 +237,7 @@ impl Vm {
             fuel: task_host.fuel(),
             host: task_host,
             budget: MemoryBudget::active(),
-            next: Some(Box::new(Suspended { frame: first, left: None })),
+            next: Some(Box::new(SuspendedFrame { frame: first, left: None })),
             future: future.clone(),
             end,
         }));
@@ -282,7 +282,7 @@ impl Vm {
                 let (_, v) = self.registers(frame);
                 let future = steps::pending(*operand, &frame.code, v).cloned();
                 return match future {
-                    Some(future) if self.tasks.may_suspend => ExitDecision::Park(None, future),
+                    Some(future) if self.tasks.may_suspend => ExitDecision::Suspend(None, future),
                     Some(future) => {
                         // A future of the host is left to the operator that waits for it.
                         if let Some(task_queue) = &self.tasks.task_queue {
@@ -309,8 +309,8 @@ impl Vm {
                 if self.tasks.may_suspend {
                     // The fuel of the tasks joined so far is paid before the frame is left.
                     return match self.charge_fuel(frame, used, fuel, host) {
-                        Some(failed) => ExitDecision::Park(Some(failed), future),
-                        None => ExitDecision::Park(Some(exit), future),
+                        Some(failed) => ExitDecision::Suspend(Some(failed), future),
+                        None => ExitDecision::Suspend(Some(exit), future),
                     };
                 }
                 if let Some(task_queue) = &self.tasks.task_queue {
@@ -360,8 +360,8 @@ impl Vm {
     }
 
     /// Suspends a frame that this machine drives.
-    pub(super) fn park(&mut self, frame: Frame, left: Option<Exit>, future: Future) -> DriveEnd {
-        DriveEnd::Parked(Box::new(Suspended { frame, left }), future)
+    pub(super) fn suspend(&mut self, frame: Frame, left: Option<Exit>, future: Future) -> DriveEnd {
+        DriveEnd::Suspended(Box::new(SuspendedFrame { frame, left }), future)
     }
 }
 
@@ -447,7 +447,7 @@ impl TaskQueue {
     /// Runs a task until it ends or waits.
     fn run(self: &Arc<Self>, mut scheduled: Box<ScheduledTask>) {
         match threads::with(self.threads, || scheduled.advance()) {
-            Ok(DriveEnd::Parked(suspended, future)) => {
+            Ok(DriveEnd::Suspended(suspended, future)) => {
                 scheduled.next = Some(suspended);
                 let task_queue = Arc::clone(self);
                 future.on_done(move |_| task_queue.push(scheduled));
@@ -478,7 +478,7 @@ impl TaskQueue {
 impl ScheduledTask {
     /// Drives the task's frames until they end or wait.
     fn advance(&mut self) -> Result<DriveEnd, ExecError> {
-        let Some(Suspended { frame, left }) = self.next.take().map(|next| *next) else {
+        let Some(SuspendedFrame { frame, left }) = self.next.take().map(|next| *next) else {
             return Err(ExecError::of(&KernelError::internal("a task without a frame")));
         };
         let (vm, host, budget) = (&mut self.vm, &mut self.host, &self.budget);
