@@ -28,19 +28,29 @@ use std::sync::{Arc, OnceLock};
 /// // in `kind`:       Opcode::IAdd => OpcodeKind::Scalar(ScalarOp::IAdd),
 /// //                  Opcode::IAddMul => OpcodeKind::Pair([ScalarOp::IAdd, ScalarOp::IMul]),
 /// //                  Opcode::MovS => OpcodeKind::Special(SpecialOpcode::MovS),
-/// // in `of_pair`:    (ScalarOp::IAdd, ScalarOp::IMul) => Some(Opcode::IAddMul),
+/// // in `of_pair`:    [ScalarOp::IAdd, ScalarOp::IMul] => Some(Opcode::IAddMul),
 /// ```
+///
+/// and the other combinations as the pair does.
 macro_rules! opcodes {
-    ([$($(#[$doc:meta])* $special:ident,)*] { $($pair:ident = $first:ident, $second:ident;)* }
+    ([$($(#[$doc:meta])* $special:ident,)*] {
+        { $($pair:ident = $p1:ident, $p2:ident;)* }
+        { $($right:ident = $r1:ident, $r2:ident;)* }
+        { $($triple:ident = $t1:ident, $t2:ident, $t3:ident;)* }
+        { $($test:ident = $o:ident, $compare:ident;)* }
+     }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         /// The operation of an instruction. `a`, `b`, `c` are its 32-bit fields, `d` and `e` its 8-bit fields; `s[..]`
         /// is the scalar bank, `v[..]` the value bank.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
-        #[allow(missing_docs, reason = "scalar operations and pairs are documented in the tables of intrinsics")]
+        #[allow(missing_docs, reason = "operations and their combinations are documented in the tables of intrinsics")]
         pub enum Opcode {
             $($name,)*
             $($pair,)*
+            $($right,)*
+            $($triple,)*
+            $($test,)*
             $($(#[$doc])* $special,)*
         }
 
@@ -56,9 +66,15 @@ macro_rules! opcodes {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum OpcodeKind {
             /// `s[a] = operation(s[b], s[c])`.
-            Scalar(crate::ScalarOp),
-            /// `s[a] = second(first(s[b], s[c]), s[d])`.
-            Pair([crate::ScalarOp; 2]),
+            Scalar(ScalarOp),
+            /// `s[a] = second(first(s[b], s[c]), s[d])`; `c` is `b` if the first operation is unary.
+            Pair([ScalarOp; 2]),
+            /// `s[a] = second(s[d], first(s[b], s[c]))`.
+            RightPair([ScalarOp; 2]),
+            /// `s[a] = third(second(first(s[b], s[c]), s[d]), s[e])`.
+            Triple([ScalarOp; 3]),
+            /// `s[a] = operation(s[b], s[d])`; jumps to `c` if `comparison(s[a], s[e])`.
+            Test([ScalarOp; 2]),
             /// An opcode of its own.
             Special(SpecialOpcode),
         }
@@ -67,23 +83,50 @@ macro_rules! opcodes {
             /// Returns the kind of the opcode.
             pub fn kind(self) -> OpcodeKind {
                 match self {
-                    $(Opcode::$name => OpcodeKind::Scalar(crate::ScalarOp::$name),)*
-                    $(Opcode::$pair => {
-                        OpcodeKind::Pair([crate::ScalarOp::$first, crate::ScalarOp::$second])
+                    $(Opcode::$name => OpcodeKind::Scalar(ScalarOp::$name),)*
+                    $(Opcode::$pair => OpcodeKind::Pair([ScalarOp::$p1, ScalarOp::$p2]),)*
+                    $(Opcode::$right => OpcodeKind::RightPair([ScalarOp::$r1, ScalarOp::$r2]),)*
+                    $(Opcode::$triple => {
+                        OpcodeKind::Triple([ScalarOp::$t1, ScalarOp::$t2, ScalarOp::$t3])
                     })*
+                    $(Opcode::$test => OpcodeKind::Test([ScalarOp::$o, ScalarOp::$compare]),)*
                     $(Opcode::$special => OpcodeKind::Special(SpecialOpcode::$special),)*
                 }
             }
 
             /// Returns the opcode of a scalar operation.
-            pub fn of_scalar(op: crate::ScalarOp) -> Opcode {
-                match op { $(crate::ScalarOp::$name => Opcode::$name),* }
+            pub fn of_scalar(op: ScalarOp) -> Opcode {
+                match op { $(ScalarOp::$name => Opcode::$name),* }
             }
 
             /// Returns the opcode of a pair, if there is one.
-            pub fn of_pair(first: crate::ScalarOp, second: crate::ScalarOp) -> Option<Opcode> {
-                match (first, second) {
-                    $((crate::ScalarOp::$first, crate::ScalarOp::$second) => Some(Opcode::$pair),)*
+            pub fn of_pair(operations: [ScalarOp; 2]) -> Option<Opcode> {
+                match operations {
+                    $([ScalarOp::$p1, ScalarOp::$p2] => Some(Opcode::$pair),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the opcode of a right pair, if there is one.
+            pub fn of_right_pair(operations: [ScalarOp; 2]) -> Option<Opcode> {
+                match operations {
+                    $([ScalarOp::$r1, ScalarOp::$r2] => Some(Opcode::$right),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the opcode of a triple, if there is one.
+            pub fn of_triple(operations: [ScalarOp; 3]) -> Option<Opcode> {
+                match operations {
+                    $([ScalarOp::$t1, ScalarOp::$t2, ScalarOp::$t3] => Some(Opcode::$triple),)*
+                    _ => None,
+                }
+            }
+
+            /// Returns the opcode of a test by its operation and comparison, if there is one.
+            pub fn of_test(operations: [ScalarOp; 2]) -> Option<Opcode> {
+                match operations {
+                    $([ScalarOp::$o, ScalarOp::$compare] => Some(Opcode::$test),)*
                     _ => None,
                 }
             }
@@ -92,10 +135,6 @@ macro_rules! opcodes {
 }
 for_each_operation! {
     opcodes
-    /// `s[a] = s[b]`.
-    MovS,
-    /// `s[a] = s[b]`, then `s[c] = s[d]`.
-    MovPair,
     /// Jumps to `c`.
     Jmp,
     /// Jumps to `c` if `s[a]`.
@@ -128,6 +167,18 @@ for_each_operation! {
     IAddNext,
     /// The f64 values `s[a] += s[b]`, then as `IAddNext`.
     FAddNext,
+    /// The integers `s[a] += s[b]`; jumps to `c` if the integers `s[d] == s[e]`.
+    IAddJIEq,
+    /// … `!=`.
+    IAddJINe,
+    /// … `<`.
+    IAddJILt,
+    /// … `<=`.
+    IAddJILe,
+    /// `s[a] = s[b]`.
+    MovS,
+    /// `s[a] = s[b]`, then `s[c] = s[d]`.
+    MovPair,
     /// `v[a] = take(v[b])`.
     MovV,
     /// `v[a] = operand b`.
@@ -197,8 +248,12 @@ for_each_operation! {
     DictSetI,
     /// … of the string key `operand c`.
     DictSetS,
-    /// `s[a]` = whether byte `s[c]` of the string `operand b` is the byte `d`; negated if `e`. On success, skips the next
-    /// four instructions, which make a string of the byte and compare it.
+    /// Stores the concatenation of the string operand of site `a` with the text of the integer `s[b]` as the site's result; the
+    /// text of the integer comes first if `e`. On success, skips the next four instructions, which make a string of the
+    /// integer and concatenate.
+    StrAddInt,
+    /// `s[a]` = whether byte `s[c]` of the string `operand b` is the byte `d`; negated with [`NEGATED`] in `e`. On success,
+    /// skips the next four instructions, which make a string of the byte and compare it.
     ByteIs,
     /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
     GetWord,
@@ -229,22 +284,29 @@ impl Opcode {
     pub fn scalar(self) -> Option<ScalarOp> {
         match self.kind() {
             OpcodeKind::Scalar(op) => Some(op),
-            OpcodeKind::Pair(_) | OpcodeKind::Special(_) => None,
+            _ => None,
         }
     }
 
-    /// Returns the two operations of a pair opcode: `s[a] = second(first(s[b], s[c]), s[d])`.
-    pub fn pair(self) -> Option<[ScalarOp; 2]> {
+    /// Whether the instruction computes `s[a]` from words and does nothing else.
+    pub fn is_operation(self) -> bool {
+        use OpcodeKind::{Pair, RightPair, Scalar, Special, Test, Triple};
         match self.kind() {
-            OpcodeKind::Pair(pair) => Some(pair),
-            OpcodeKind::Scalar(_) | OpcodeKind::Special(_) => None,
+            Scalar(_) | Pair(_) | RightPair(_) | Triple(_) => true,
+            Test(_) | Special(_) => false,
         }
+    }
+
+    /// Whether the instruction computes a condition, and may perform a test of it; see [`TESTS`].
+    pub(crate) fn may_test(self) -> bool {
+        use Opcode::{ByteIs, DictHasI, DictHasS, Is, IsNot, ListGetB};
+        matches!(self, ByteIs | DictHasI | DictHasS | Is | IsNot | ListGetB)
     }
 
     /// Whether field `c` is a jump target.
     pub fn is_jump(self) -> bool {
-        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::FAddNext as u8);
-        (first..=last).contains(&op)
+        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::IAddJILe as u8);
+        (first..=last).contains(&op) || matches!(self.kind(), OpcodeKind::Test(_))
     }
 }
 
@@ -266,6 +328,12 @@ pub struct Instr {
 }
 
 const _: () = assert!(size_of::<Instr>() == 16);
+
+/// In field `e` of [`Opcode::ByteIs`]: the result is negated.
+pub(crate) const NEGATED: u8 = 1;
+/// In field `e` of an instruction that computes a condition: the instruction behind those that it skips tests the condition, and
+/// is performed at once.
+pub(crate) const TESTS: u8 = 2;
 
 const TAG: u32 = 29;
 const INDEX: u32 = (1 << TAG) - 1;

@@ -243,7 +243,7 @@ impl Host {
         self
     }
 
-    /// Sets the fuel: one unit per loop iteration and per call. `u64::MAX` means unlimited.
+    /// Sets the fuel: one unit per call, and per iteration of a loop after the first. `u64::MAX` means unlimited.
     pub fn set_fuel(&mut self, units: u64) -> &mut Self {
         self.fuel = units;
         self

@@ -2,7 +2,7 @@
 
 mod notes;
 
-use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
+use crate::bytecode::{Code, Instr, NEGATED, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
 use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::value::IValue;
@@ -33,11 +33,25 @@ impl Code {
         }
     }
 
-    /// Returns the constant divisor of a remainder.
-    fn divisor(&self, r: u32) -> String {
-        self.scalars
-            .get(r as usize)
-            .map_or_else(String::new, |word| SmallDivisor(*word).divisor().to_string())
+    /// Returns the word of a register as an argument of an operation.
+    fn argument(&self, op: ScalarOp, index: usize, r: u32) -> String {
+        match self.scalars.get(r as usize) {
+            Some(word) if op == ScalarOp::IModBy && index == 1 => SmallDivisor(*word).divisor().to_string(),
+            _ => self.word(op.signature().0[index], r),
+        }
+    }
+
+    fn arguments(&self, op: ScalarOp, registers: &[u32]) -> String {
+        let count = op.signature().0.len();
+        let all = registers.iter().take(count).enumerate().map(|(index, r)| self.argument(op, index, *r));
+        all.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the text of an operation on the result of another one.
+    fn pair(&self, i: &Instr, first: ScalarOp, second: ScalarOp) -> String {
+        let (first_arguments, d) =
+            (self.arguments(first, &[i.b, i.c]), self.argument(second, 1, u32::from(i.d)));
+        format!("{second:?} ({first:?} {first_arguments}), {d}")
     }
 
     fn site(&self, at: u32) -> String {
@@ -62,22 +76,28 @@ impl Code {
         let s = |r: u32, kind| self.word(kind, r);
         let o = |x: u32| self.show(Operand(x));
         let name = format!("{:?}", i.op);
+        let (d, e) = (u32::from(i.d), u32::from(i.e));
         let op = match i.op.kind() {
             OpcodeKind::Scalar(op) => {
-                let (kinds, _) = op.signature();
-                let mut args: Vec<String> = kinds.iter().zip([i.b, i.c]).map(|(&k, r)| s(r, k)).collect();
-                if op == ScalarOp::IModBy {
-                    args[1] = self.divisor(i.c);
-                }
-                return format!("s{} = {name} {}", i.a, args.join(", "));
+                return format!("s{} = {name} {}", i.a, self.arguments(op, &[i.b, i.c]));
             }
             OpcodeKind::Pair([first, second]) => {
-                let kind = first.signature().1;
-                let [b, c, mut d] = [i.b, i.c, u32::from(i.d)].map(|r| s(r, kind));
-                if second == ScalarOp::IModBy {
-                    d = self.divisor(u32::from(i.d));
-                }
-                return format!("s{} = {second:?} ({first:?} {b}, {c}), {d}", i.a);
+                let pair = self.pair(i, first, second);
+                return format!("s{} = {pair}", i.a);
+            }
+            OpcodeKind::RightPair([first, second]) => {
+                let (left, first_arguments) =
+                    (self.argument(second, 0, d), self.arguments(first, &[i.b, i.c]));
+                return format!("s{} = {second:?} {left}, ({first:?} {first_arguments})", i.a);
+            }
+            OpcodeKind::Triple([first, second, third]) => {
+                let (pair, e) = (self.pair(i, first, second), self.argument(third, 1, e));
+                return format!("s{} = {third:?} ({pair}), {e}", i.a);
+            }
+            OpcodeKind::Test([op, compare]) => {
+                let (arguments, e) = (self.arguments(op, &[i.b, d]), self.argument(compare, 1, e));
+                let compare = format!("{compare:?}");
+                return format!("s{} = {op:?} {arguments}; J{compare} s{}, {e} -> {}", i.a, i.a, i.c);
             }
             OpcodeKind::Special(op) => op,
         };
@@ -105,6 +125,10 @@ impl Code {
                 let kind = if op == IAddNext { ScalarKind::Int } else { ScalarKind::Float };
                 let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
                 format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
+            }
+            IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
+                let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
+                format!("IAdd s{} += {b}; {} {d}, {e} -> {}", i.a, &name["IAdd".len()..], i.c)
             }
             ListGetI | ListGetF | ListGetB => {
                 format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
@@ -143,8 +167,16 @@ impl Code {
                 format!("{name} {}, {key}, {}, else", o(i.b), s(i.a, ScalarKind::of_field(i.d)))
             }
             ByteIs => {
-                let (byte, sense) = (char::from(i.d).escape_default(), if i.e == 0 { "==" } else { "!=" });
+                let (byte, sense) =
+                    (char::from(i.d).escape_default(), if i.e & NEGATED == 0 { "==" } else { "!=" });
                 format!("s{} = ByteIs {}, {} {sense} '{byte}', else", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
+            StrAddInt => {
+                let site = &self.sites[i.a as usize];
+                let text = self.operands[site.operands.start as usize + usize::from(i.e != 0)];
+                let (text, number) = (self.show(text), s(i.b, ScalarKind::Int));
+                let [first, second] = if i.e == 0 { [text, number] } else { [number, text] };
+                format!("{} = StrAddInt {first}, {second}, else", self.list(&site.dests))
             }
             ListGetNested => {
                 let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));

@@ -457,7 +457,8 @@ impl Walk<'_> {
         if !cond || trip >= max {
             return self.set_results(graph, node, carried);
         }
-        self.host.tick(1)?;
+        // The machine consumes fuel where a loop jumps back.
+        self.host.tick(u64::from(trip > 0))?;
         carried.insert(0, IValue::Int(trip));
         self.open(graph, graph.block(node, 0), carried, OpenBlockKind::Loop { node, trip, max });
         Ok(())

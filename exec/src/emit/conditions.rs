@@ -1,4 +1,4 @@
-//! Register bank of a type, comparisons that become conditional jumps, and divisions that need none.
+//! Register bank of a type, comparisons that become conditional jumps, and operations with constants that become cheaper ones.
 
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type};
@@ -22,14 +22,22 @@ pub(super) fn scalar_op(graph: &Graph, node: NodeId) -> Option<ScalarOp> {
     }
 }
 
-/// Returns the operation and its right operand that compute an integer division by a constant power of two, or the remainder of
-/// one by a small constant. Both round towards minus infinity, as the shift and the mask do.
-pub(super) fn without_division(graph: &Graph, node: NodeId, op: ScalarOp) -> Option<(ScalarOp, u64)> {
-    let divisor = match op {
-        ScalarOp::IFloorDiv | ScalarOp::IMod => graph.operands(node).nth(1).and_then(|v| graph.constant(v)),
+/// Returns the operation and its right operand that compute an integer division by a constant power of two, the remainder of
+/// one by a small constant, or the difference from a constant. The divisions round towards minus infinity, as the shift and the
+/// mask do.
+pub(super) fn reduced(graph: &Graph, node: NodeId, op: ScalarOp) -> Option<(ScalarOp, u64)> {
+    let constant = match op {
+        ScalarOp::ISub | ScalarOp::IFloorDiv | ScalarOp::IMod => {
+            graph.operands(node).nth(1).and_then(|v| graph.constant(v))
+        }
         _ => None,
     };
-    let divisor = u64::try_from(divisor?.as_int()?).ok()?;
+    let constant = constant?.as_int()?;
+    if op == ScalarOp::ISub {
+        // There are more combinations of sums with other instructions than of differences.
+        return Some((ScalarOp::IAdd, constant.wrapping_neg() as u64));
+    }
+    let divisor = u64::try_from(constant).ok()?;
     Some(match op {
         _ if !divisor.is_power_of_two() => {
             let small = SmallDivisor::of(divisor).filter(|_| op == ScalarOp::IMod)?;

@@ -235,7 +235,7 @@ impl<'g> Emit<'g> {
         let mut known: HashMap<(AttrsId, Type), u32, FxBuildHasher> = HashMap::default();
         for node in graph.nodes_deep() {
             if let Some(Intrinsic::Scalar(op)) = intrinsics.of(graph.op(node)) {
-                if let Some((_, word)) = conditions::without_division(graph, node, *op) {
+                if let Some((_, word)) = conditions::reduced(graph, node, *op) {
                     self.word(word);
                 }
                 // Convert integer constants that are used as floats.

@@ -1,10 +1,10 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
-use super::conditions::without_division;
+use super::conditions::reduced;
 use super::moves::Move;
 use super::{Emit, Loc, Operand, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Forked, Instr, Opcode, OperandSource, SiteOp};
+use crate::bytecode::{Forked, Instr, NEGATED, Opcode, OperandSource, SiteOp};
 use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
@@ -83,6 +83,7 @@ impl Emit<'_> {
         self.nodes.push(node);
         self.push(node, call.op, call.a, 0, 0);
         self.byte_compared(node, path);
+        self.number_added(node, path);
     }
 
     /// Returns the instruction of a fast path of a dictionary with integer or string keys and numbers as values.
@@ -121,21 +122,15 @@ impl Emit<'_> {
         let graph = self.graph;
         let negated = match path {
             FastPath::StrEqual => 0,
-            FastPath::StrNotEqual => 1,
+            FastPath::StrNotEqual => NEGATED,
             _ => return,
         };
-        let [byte, text] = [graph.operand(node, 0), graph.operand(node, 1)];
-        let Some(IValue::Str(text)) = graph.constant(text) else { return };
-        let (&[wanted], Some(start)) = (text.as_bytes(), self.instrs.len().checked_sub(4)) else { return };
-        let (get, compare) = (self.instrs[start], self.instrs[start + 2]);
-        let follows = (self.label as usize) <= start
-            && get.op == Opcode::Fast
-            && get.d == FastPath::StrGet as u8
-            && self.nodes[start] == graph.def(byte)
-            && graph.use_count(byte) == 1;
-        if !follows {
+        let Some(IValue::Str(text)) = graph.constant(graph.operand(node, 1)) else { return };
+        let (&[wanted], Some((start, get))) = (text.as_bytes(), self.fast_before(node, 0, FastPath::StrGet))
+        else {
             return;
-        }
+        };
+        let compare = self.instrs[start + 2];
         let get = &self.operands[self.sites[get.a as usize].operands.start as usize..];
         let dest = self.operands.get(self.sites[compare.a as usize].dests.start as usize);
         let (OperandSource::Copy(_) | OperandSource::Const(_), OperandSource::Scalar(ScalarKind::Int, c)) =
@@ -147,6 +142,36 @@ impl Emit<'_> {
         let both = Instr { op: Opcode::ByteIs, a, b: get[0].0, c, d: wanted, e: negated };
         self.instrs.insert(start, both);
         self.nodes.insert(start, node);
+    }
+
+    /// Precedes the concatenation of a string with the text of an integer by an instruction that makes no string of the integer.
+    fn number_added(&mut self, node: NodeId, path: FastPath) {
+        if path != FastPath::StrAdd {
+            return;
+        }
+        for index in 0..2 {
+            let Some((start, text)) = self.fast_before(node, index, FastPath::StrOfInt) else { continue };
+            let number = self.operands[self.sites[text.a as usize].operands.start as usize];
+            if let OperandSource::Scalar(ScalarKind::Int, b) = number.place() {
+                let (a, e) = (self.instrs[start + 2].a, u8::from(index == 0));
+                self.instrs.insert(start, Instr { op: Opcode::StrAddInt, a, b, c: 0, d: 0, e });
+                self.nodes.insert(start, node);
+            }
+            return;
+        }
+    }
+
+    /// Returns the position and the first instruction of the fast path that computes an operand of the last node, if it
+    /// directly precedes the fast path of that node, which is its only user.
+    fn fast_before(&self, node: NodeId, operand: usize, path: FastPath) -> Option<(usize, Instr)> {
+        let (graph, start) = (self.graph, self.instrs.len().checked_sub(4)?);
+        let (value, first) = (graph.operand(node, operand), self.instrs[start]);
+        let follows = (self.label as usize) <= start
+            && first.op == Opcode::Fast
+            && first.d == path as u8
+            && self.nodes[start] == graph.def(value)
+            && graph.use_count(value) == 1;
+        follows.then_some((start, first))
     }
 
     /// Whether all users of a value are fast paths that only read it.
@@ -340,15 +365,15 @@ impl Emit<'_> {
     fn scalar(&mut self, node: NodeId, op: ScalarOp, args: &[ValueId]) -> bool {
         let (kinds, kind) = op.signature();
         let graph = self.graph;
-        if let (Some((reduced, word)), &[value, _]) = (without_division(graph, node, op), args)
+        if let (Some((op, word)), &[value, _]) = (reduced(graph, node, op), args)
             && kind_of(graph.ty(value)) == Some(ScalarKind::Int)
             && graph.ty(graph.result(node, 0)) == Type::INT
         {
             let (value, word) = (self.as_word(value, ScalarKind::Int, node), self.word(word));
             self.end_operands_that(node, |loc| matches!(loc, Loc::Word(_)));
             let dest = self.result_word(node);
-            if !self.paired(node, reduced, dest, args, [value, word]) {
-                self.push(node, Opcode::of_scalar(reduced), dest, value, word);
+            if !self.paired(node, op, dest, args, [value, word]) {
+                self.push(node, Opcode::of_scalar(op), dest, value, word);
             }
             return true;
         }

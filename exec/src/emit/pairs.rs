@@ -1,13 +1,34 @@
-//! Peephole combination of two instructions into one: a scalar operation with the operation that uses its result, and a
+//! Peephole combination of instructions into one: a scalar operation with the operation that uses its result, and a
 //! sum with the end of its loop.
 //!
 //! An instruction is combined with the previous one if no jump target lies between them and the first result has no
 //! other use.
 
 use super::{Emit, Loc};
-use crate::bytecode::{CallSite, Instr, Opcode, SiteOp};
+use crate::bytecode::{CallSite, Instr, Opcode, OpcodeKind, SiteOp};
 use crate::intrinsic::{OfElement, OfTransposed, ScalarOp};
 use flambeau_ir::{NodeId, ValueId};
+
+impl Instr {
+    /// Returns the instruction that applies an operation to the result of this one as its left (0) or right (1) operand and to
+    /// another word, if there is one. Integer sums and products take either operand as the left one.
+    pub(super) fn then(self, op: ScalarOp, side: usize, other: u32, dest: u32) -> Option<Instr> {
+        let is_left = side == 0 || matches!(op, ScalarOp::IAdd | ScalarOp::IMul);
+        let other = u8::try_from(other).ok()?;
+        let (combined, [d, e]) = match self.op.kind() {
+            OpcodeKind::Scalar(first) if is_left => (Opcode::of_pair([first, op]), [other, 0]),
+            OpcodeKind::Scalar(first) => (Opcode::of_right_pair([first, op]), [other, 0]),
+            OpcodeKind::Pair([first, second]) if is_left => {
+                (Opcode::of_triple([first, second, op]), [self.d, other])
+            }
+            _ => return None,
+        };
+        // The second field of a unary operation is unused.
+        let is_unary = self.op.scalar().is_some_and(|first| first.signature().0.len() == 1);
+        let c = if is_unary { self.b } else { self.c };
+        Some(Instr { op: combined?, a: dest, b: self.b, c, d, e })
+    }
+}
 
 impl Emit<'_> {
     /// Returns the previous instruction if it is always executed directly before the next one.
@@ -15,8 +36,7 @@ impl Emit<'_> {
         if self.label == self.here() { None } else { self.instrs.last().copied() }
     }
 
-    /// Combines an operation with the one that computes its left operand (or its right one, if the operation is
-    /// commutative); returns whether that was possible.
+    /// Combines an operation with the previous instruction if that computes one of its operands; returns whether that was possible.
     pub(super) fn paired(
         &mut self,
         node: NodeId,
@@ -26,24 +46,20 @@ impl Emit<'_> {
         words: [u32; 2],
     ) -> bool {
         let Some(before) = self.before() else { return false };
-        let Some(pair) = before.op.scalar().and_then(|first| Opcode::of_pair(first, op)) else {
-            return false;
-        };
         let follows = |i: usize| {
             let graph = self.graph;
-            self.nodes.last() == Some(&graph.def(args[i]))
-                && before.a == words[i]
-                && graph.use_count(args[i]) == 1
+            args.get(i).is_some_and(|arg| {
+                self.nodes.last() == Some(&graph.def(*arg))
+                    && before.a == words[i]
+                    && graph.use_count(*arg) == 1
+            })
         };
-        let exchanged = matches!(op, ScalarOp::IAdd | ScalarOp::IMul) && follows(1);
-        if !exchanged && !follows(0) {
-            return false;
-        }
-        let Ok(d) = u8::try_from(words[usize::from(!exchanged)]) else { return false };
+        let Some(side) = (0..2).find(|side| follows(*side)) else { return false };
+        let Some(combined) = before.then(op, side, words[1 - side], dest) else { return false };
         self.instrs.pop();
         self.nodes.pop();
-        self.push(node, pair, dest, before.b, before.c);
-        self.small_fields(d, 0);
+        self.push(node, combined.op, combined.a, combined.b, combined.c);
+        self.small_fields(combined.d, combined.e);
         true
     }
 

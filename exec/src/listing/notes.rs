@@ -12,7 +12,7 @@
 //! moved, and static types decide the bank of a value. The machine decides about locks at run time, by the number of handles; the
 //! note states what [`AliasDb`] knows about other handles. Notes are computed when a listing is printed.
 
-use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
+use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode, TESTS};
 use crate::emit::{deferred_comparisons, kind_of};
 use crate::fast_path::FastPath;
 use flambeau_analysis::{AliasDb, Liveness};
@@ -41,6 +41,9 @@ impl<'c> Notes<'c> {
         let (i, node) = (&self.code.instrs[at], self.code.nodes[at]);
         let mut notes = Vec::new();
         let OpcodeKind::Special(op) = i.op.kind() else { return notes };
+        if i.op.may_test() && i.e & TESTS != 0 {
+            notes.push(format!("performs the test {}", at + 1 + i.skipped()));
+        }
         match op {
             MovS => notes.extend(self.of_move(node, &[i.b])),
             MovPair => notes.extend(self.of_move(node, &[i.b, u32::from(i.d)])),
@@ -81,10 +84,11 @@ impl<'c> Notes<'c> {
             }
             Op | Fused | BailOut | Call | Ret => self.of_site(op, i, node, &mut notes),
             // The sites of these follow, and the others neither store values nor access containers.
-            Read | Transposed | ByteIs | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
+            Read | Transposed | ByteIs | StrAddInt | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop
+            | Count => {}
             UnboxI | UnboxF | UnboxB | Jmp | JTrue | JFalse => {}
             JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {}
-            Next | IAddNext | FAddNext => {}
+            Next | IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {}
         }
         if let Some(result) = self.graph.results(node).find(|v| self.is_boxed_number(*v))
             && matches!(op, ListGetV | GetSlot | Op | Call)

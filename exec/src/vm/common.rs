@@ -6,7 +6,7 @@
 
 use super::dispatch::ValueBank;
 use super::steps::{discard, own_list, put};
-use crate::bytecode::{Instr, Operand, OperandSource};
+use crate::bytecode::{Instr, NEGATED, Operand, OperandSource};
 use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, index_in};
 use flambeau_ir::value::{IValue, ListItems};
 
@@ -151,5 +151,5 @@ pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueBank<'_, '_>) -> Option<
     };
     let IValue::Str(text) = text else { return None };
     let bytes = text.as_bytes();
-    Some(u64::from((bytes[index_in(at, bytes.len())?] == i.d) != (i.e != 0)))
+    Some(u64::from((bytes[index_in(at, bytes.len())?] == i.d) != (i.e & NEGATED != 0)))
 }

@@ -6,9 +6,9 @@
 //! when the frame calls, returns, or fails.
 
 use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps};
-use crate::bytecode::{Code, Instr, Opcode, Operand};
+use crate::bytecode::{Code, Instr, Opcode, Operand, TESTS};
 use crate::error::KernelError;
-use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem};
+use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem, words};
 use flambeau_ir::value::IValue;
 use std::sync::Arc;
 
@@ -95,9 +95,9 @@ impl ScalarRegisters for [u64; MIN_FRAME_WORDS] {
 
 const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 
-/// The match over opcodes: arms for scalar operations and pairs come from the tables, those for instructions on values are
-/// here, and the caller has those for moves of words and jumps. The row `IAdd(a: i64, b: i64) -> i64 = …;` and the pair
-/// `IAddMul = IAdd, IMul;` expand to the arms
+/// The match over opcodes: arms for scalar operations and their combinations come from the tables, those for instructions on
+/// values are here, and the caller has those for moves of words and jumps. The row `IAdd(a: i64, b: i64) -> i64 = …;`, the pair
+/// `IAddMul = IAdd, IMul;` and the test `JIAndEq = IAnd, IEq;` expand to the arms
 ///
 /// ```text
 /// Opcode::IAdd => {
@@ -110,17 +110,27 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 ///     }
 /// }
 /// Opcode::IAddMul => {
-///     let (a, b) = (Word::from_word(s.get(i.b)), Word::from_word(s.get(i.c)));
-///     let c = Word::from_word(s.get(u32::from(i.d)));
-///     match sem::IAdd(a, b).and_then(|first| sem::IMul(first, c)) {
-///         Ok(result) => s.set(i.a, result.to_word()),
+///     let first = words::IAdd(s.get(i.b), s.get(i.c));
+///     match first.and_then(|first| words::IMul(first, s.get(u32::from(i.d)))) {
+///         Ok(result) => s.set(i.a, result),
 ///         Err(fault) => exit!(Exit::Fail(fault.into())),
 ///     }
 /// }
+/// Opcode::JIAndEq => match words::IAnd(s.get(i.b), s.get(u32::from(i.d))) {
+///     Ok(result) => {
+///         s.set(i.a, result);
+///         jump!(i, words::IEq(result, s.get(u32::from(i.e))).is_ok_and(|equal| equal != 0));
+///     }
+///     Err(fault) => exit!(Exit::Fail(fault.into())),
+/// }
 /// ```
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $values:ident, $pc:ident, $step:block, $exit:ident, { $($arms:tt)* }]
-     { $($pair:ident = $first:ident, $second:ident;)* }
+    ([$op:expr, $i:ident, $s:ident, $values:ident, $skip:ident, $step:block, $exit:ident, $jump:ident, $perform_test:ident, { $($arms:tt)* }] {
+        { $($pair:ident = $p1:ident, $p2:ident;)* }
+        { $($right:ident = $r1:ident, $r2:ident;)* }
+        { $($triple:ident = $t1:ident, $t2:ident, $t3:ident;)* }
+        { $($test:ident = $o:ident, $compare:ident;)* }
+     }
      $($name:ident($($p:ident: $t:ty),*) -> $r:ty = $body:expr;)*) => {
         match $op {
             $(Opcode::$name => {
@@ -132,17 +142,42 @@ macro_rules! dispatch {
                 }
             })*
             $(Opcode::$pair => {
-                let (a, b) = (Word::from_word($s.get($i.b)), Word::from_word($s.get($i.c)));
-                let c = Word::from_word($s.get(u32::from($i.d)));
-                match sem::$first(a, b).and_then(|first| sem::$second(first, c)) {
-                    Ok(result) => $s.set($i.a, result.to_word()),
+                let first = words::$p1($s.get($i.b), $s.get($i.c));
+                match first.and_then(|first| words::$p2(first, $s.get(u32::from($i.d)))) {
+                    Ok(result) => $s.set($i.a, result),
                     Err(fault) => $exit!(Exit::Fail(fault.into())),
                 }
             })*
+            $(Opcode::$right => {
+                let first = words::$r1($s.get($i.b), $s.get($i.c));
+                match first.and_then(|first| words::$r2($s.get(u32::from($i.d)), first)) {
+                    Ok(result) => $s.set($i.a, result),
+                    Err(fault) => $exit!(Exit::Fail(fault.into())),
+                }
+            })*
+            $(Opcode::$triple => {
+                let first = words::$t1($s.get($i.b), $s.get($i.c));
+                let second = first.and_then(|first| words::$t2(first, $s.get(u32::from($i.d))));
+                match second.and_then(|second| words::$t3(second, $s.get(u32::from($i.e)))) {
+                    Ok(result) => $s.set($i.a, result),
+                    Err(fault) => $exit!(Exit::Fail(fault.into())),
+                }
+            })*
+            $(Opcode::$test => match words::$o($s.get($i.b), $s.get(u32::from($i.d))) {
+                Ok(result) => {
+                    $s.set($i.a, result);
+                    $jump!($i, words::$compare(result, $s.get(u32::from($i.e))).is_ok_and(|holds| holds != 0));
+                }
+                Err(fault) => $exit!(Exit::Fail(fault.into())),
+            },)*
             $($arms)*
             Opcode::MovV => common::move_value($values.v, $i.b, $i.a),
             Opcode::Drop => common::drop_register($values.v, $i.a),
-            Opcode::Is | Opcode::IsNot => steps::is($i, $values.code, $s.words(), $values.v),
+            Opcode::Is | Opcode::IsNot => {
+                let word = steps::is($i, $values.code, $s.words(), $values.v);
+                $s.set($i.a, word);
+                $perform_test!($i, word);
+            }
             Opcode::Load => if !common::load_word($i, $s.words(), $values.v) $step,
             Opcode::UnboxI => match common::word($values.v, $i.b, ScalarKind::Int) {
                 Some(word) => $s.set($i.a, word),
@@ -169,7 +204,10 @@ macro_rules! dispatch {
                 None => $step,
             },
             Opcode::ListGetB => match common::element::<bool>($values.v, $i.b, $s.int($i.c)) {
-                Some(word) => $s.set($i.a, word),
+                Some(word) => {
+                    $s.set($i.a, word);
+                    $perform_test!($i, word);
+                }
                 None => $step,
             },
             Opcode::ListGetV => if !common::element_value($values, $i.b, $s.int($i.c), $i.a) $step,
@@ -190,31 +228,37 @@ macro_rules! dispatch {
                 Some(word) => $s.set($i.a, word),
                 None => $step,
             },
-            Opcode::ListGetNested => $pc += steps::get_nested($i, $s.words(), $values.v),
-            Opcode::Fast => $pc += usize::from(fast::run($i, $s.words(), $values)),
+            Opcode::ListGetNested => $skip!(steps::get_nested($i, $s.words(), $values.v)),
+            Opcode::Fast => $skip!(usize::from(fast::run($i, $s.words(), $values))),
+            Opcode::StrAddInt => if fast::str_add_int($i, $s.int($i.b), $values) {
+                $skip!(4);
+            },
             Opcode::DictGetI => if let Some(word) = dicts::get_of_int($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $pc += 1;
+                $skip!(1);
             },
             Opcode::DictGetS => if let Some(word) = dicts::get_of_str($i, $values) {
                 $s.set($i.a, word);
-                $pc += 1;
+                $skip!(1);
             },
             Opcode::DictHasI => if let Some(word) = dicts::has_int($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $pc += 1;
+                $skip!(1);
+                $perform_test!($i, word);
             },
             Opcode::DictHasS => if let Some(word) = dicts::has_str($i, $values) {
                 $s.set($i.a, word);
-                $pc += 1;
+                $skip!(1);
+                $perform_test!($i, word);
             },
             Opcode::DictSetI => {
-                $pc += usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values));
+                $skip!(usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values)));
             }
-            Opcode::DictSetS => $pc += usize::from(dicts::set_of_str($i, $s.get($i.a), $values)),
+            Opcode::DictSetS => $skip!(usize::from(dicts::set_of_str($i, $s.get($i.a), $values))),
             Opcode::ByteIs => if let Some(word) = common::byte_is($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $pc += 4;
+                $skip!(4);
+                $perform_test!($i, word);
             },
             Opcode::Count
             | Opcode::ListSetV
@@ -288,8 +332,8 @@ fn counted(
 
 /// An observer of the instructions that the interpreter loop executes.
 trait Watch {
-    /// The instruction at `pc` is executed.
-    fn executed(&mut self, pc: usize);
+    /// The instruction at a position is executed.
+    fn executed(&mut self, position: impl FnOnce() -> usize);
 }
 
 /// No count.
@@ -297,15 +341,15 @@ struct Uncounted;
 
 impl Watch for Uncounted {
     #[inline(always)]
-    fn executed(&mut self, _: usize) {}
+    fn executed(&mut self, _: impl FnOnce() -> usize) {}
 }
 
 /// Counts per instruction.
 struct Counted<'c>(&'c mut [u64]);
 
 impl Watch for Counted<'_> {
-    fn executed(&mut self, pc: usize) {
-        if let Some(count) = self.0.get_mut(pc) {
+    fn executed(&mut self, position: impl FnOnce() -> usize) {
+        if let Some(count) = self.0.get_mut(position()) {
             *count += 1;
         }
     }
@@ -328,34 +372,60 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     values: &mut ValueBank<'_, '_>,
     mut watch: W,
 ) -> Exit {
-    let mut pc = *at;
+    // The instructions behind the current one.
+    let mut next = instrs[*at..].iter();
     let mut left = values.env.fuel;
+    // The position of the next instruction. `next_position!()` expands to `instrs.len() - next.len()`.
+    macro_rules! next_position {
+        () => {
+            instrs.len() - next.len()
+        };
+    }
     // Leaves the loop with its state written back. `exit!(Exit::Sync)` expands to
-    // `{ (*at, values.env.fuel) = (pc, left); return Exit::Sync; }`.
+    // `{ (*at, values.env.fuel) = (next_position!() - 1, left); return Exit::Sync; }`.
     macro_rules! exit {
         ($exit:expr) => {{
-            (*at, values.env.fuel) = (pc, left);
+            (*at, values.env.fuel) = (next_position!() - 1, left);
             return $exit;
         }};
     }
+    // Skips instructions. `skip!(4)` expands to `{ next = next.as_slice()[4..].iter(); }`.
+    macro_rules! skip {
+        ($count:expr) => {{
+            let count = $count;
+            next = next.as_slice()[count..].iter();
+        }};
+    }
     // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
-    // `if taken { let target = i.c as usize; if target <= pc { /* consume fuel, or exit */ } pc = target; continue; }`.
+    // `if taken { let target = i.c as usize; if target < next_position!() { /* consume fuel, or exit */ } next = instrs[target..].iter(); continue; }`.
     macro_rules! jump {
         ($i:ident, $taken:expr) => {
             if $taken {
                 let target = $i.c as usize;
-                if target <= pc
+                if target < next_position!()
                     && let Err(error) = consume_fuel(&mut left, values.env.host)
                 {
                     exit!(Exit::Fail(error));
                 }
-                pc = target;
+                next = instrs[target..].iter();
                 continue;
             }
         };
     }
+    // Performs the test of a condition that the next instruction is, if the current one says so. `perform_test!(i, word)` expands to
+    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`.
+    macro_rules! perform_test {
+        ($i:ident, $word:expr) => {
+            if $i.e & TESTS != 0
+                && let Some(test) = next.next()
+            {
+                watch.executed(|| next_position!() - 1);
+                jump!(test, ($word != 0) == (test.op == Opcode::JTrue));
+            }
+        };
+    }
     // The end of a counted loop. `next!(i, i.a, i.b)` expands to
-    // `{ let trip = s.int(i.a).wrapping_add(1); if trip < s.int(i.b) { /* consume fuel, or exit */ s.set(i.a, trip); pc = i.c; continue; } s.set(i.a, trip); }`.
+    // `{ let trip = s.int(i.a).wrapping_add(1); if trip < s.int(i.b) { /* consume fuel, or exit */ s.set(i.a, trip); next = instrs[i.c..].iter(); continue; } s.set(i.a, trip); }`.
     macro_rules! next {
         ($i:ident, $trip:expr, $limit:expr $(, $first:expr)?) => {{
             let trip = s.int($trip).wrapping_add(1);
@@ -367,23 +437,30 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             $($first;)?
             s.set($trip, trip as u64);
             if again {
-                pc = $i.c as usize;
+                next = instrs[$i.c as usize..].iter();
                 continue;
             }
         }};
     }
-    loop {
-        let i = &instrs[pc];
-        watch.executed(pc);
+    // A sum, then a jump. `add!(i, <)` expands to
+    // `{ s.set(i.a, /* s[a] + s[b] */); jump!(i, s.int(u32::from(i.d)) < s.int(u32::from(i.e))); }`.
+    macro_rules! add {
+        ($i:ident, $compare:tt) => {{
+            s.set($i.a, s.int($i.a).wrapping_add(s.int($i.b)) as u64);
+            jump!($i, s.int(u32::from($i.d)) $compare s.int(u32::from($i.e)));
+        }};
+    }
+    while let Some(i) = next.next() {
+        watch.executed(|| next_position!() - 1);
         // What no common case covers. A block per arm, because a common one would take machine registers from all arms.
-        for_each_operation!(dispatch i.op, i, s, values, pc, {
+        for_each_operation!(dispatch i.op, i, s, values, skip, {
             match value_step(i, s.words(), values) {
                 Ok(Outcome::Next) => {}
-                Ok(Outcome::Skip(count)) => pc += count,
+                Ok(Outcome::Skip(count)) => skip!(count),
                 Ok(Outcome::Leave) => exit!(leave(i)),
                 Err(error) => exit!(Exit::Fail(error)),
             }
-        }, exit, {
+        }, exit, jump, perform_test, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::MovPair => {
                 s.set(i.a, s.get(i.b));
@@ -402,6 +479,10 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
             Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
             Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
+            Opcode::IAddJIEq => add!(i, ==),
+            Opcode::IAddJINe => add!(i, !=),
+            Opcode::IAddJILt => add!(i, <),
+            Opcode::IAddJILe => add!(i, <=),
             Opcode::Next => next!(i, i.a, i.b),
             Opcode::IAddNext => {
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))
@@ -410,8 +491,8 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, (s.float(i.a) + s.float(i.b)).to_bits()))
             }
         });
-        pc += 1;
     }
+    unreachable!("invariant: code ends with a return")
 }
 
 /// Executes an instruction that needs the value bank.

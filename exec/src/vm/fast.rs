@@ -17,19 +17,8 @@ const UNCHECKED_STRING_LEN: usize = 1024;
 /// Tries the fast path of a site; returns whether it applied.
 #[inline(never)]
 pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> bool {
-    if !values.env.host.is_unobserved() {
-        return false;
-    }
-    let ValueBank { code, v, .. } = values;
-    let (code, v) = (*code, &mut **v);
-    let site = &code.sites[i.a as usize];
-    let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
-    let dest = match site.dests.is_empty() {
-        true => OperandSource::Nowhere,
-        false => code.operands[site.dests.start as usize].place(),
-    };
-    let banks = &mut Banks { code, s, v, operands, dest };
-    match (FastPath::of_field(i.d), operands) {
+    let Some(banks) = &mut Banks::new(i, s, values) else { return false };
+    match (FastPath::of_field(i.d), banks.operands) {
         (Some(FastPath::DictGet), &[dict, key]) => dict_get(banks, dict, key),
         (Some(FastPath::DictContains), &[dict, key]) => dict_contains(banks, dict, key),
         (Some(FastPath::DictSet), &[dict, key, value]) => dict_set(banks, dict, key, value),
@@ -51,7 +40,23 @@ struct Banks<'a> {
     dest: OperandSource,
 }
 
-impl Banks<'_> {
+impl<'a> Banks<'a> {
+    /// Returns the banks for the site of an instruction, unless something observes each node.
+    #[inline(always)]
+    fn new(i: &Instr, s: &'a mut [u64], values: &'a mut ValueBank<'_, '_>) -> Option<Banks<'a>> {
+        if !values.env.host.is_unobserved() {
+            return None;
+        }
+        let ValueBank { code, v, .. } = values;
+        let site = &code.sites[i.a as usize];
+        let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
+        let dest = match site.dests.is_empty() {
+            true => OperandSource::Nowhere,
+            false => code.operands[site.dests.start as usize].place(),
+        };
+        Some(Banks { code, s, v, operands, dest })
+    }
+
     /// Drops the operands that die at the site. A result may take the register of such an operand, so this comes before the
     /// result is stored.
     #[inline(always)]
@@ -189,6 +194,20 @@ fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> bool {
     let OperandSource::Scalar(ScalarKind::Int, r) = number.place() else { return false };
     let text = Str::from(itoa::Buffer::new().format(banks.s[r as usize] as i64));
     banks.complete(text)
+}
+
+/// Concatenates a string with the text of an integer; returns whether that was possible.
+#[inline(never)]
+pub(super) fn str_add_int(i: &Instr, number: i64, values: &mut ValueBank<'_, '_>) -> bool {
+    let Some(mut banks) = Banks::new(i, &mut [], values) else { return false };
+    let Some(operand) = banks.operands.get(usize::from(i.e != 0)) else { return false };
+    let Some(text) = banks.text(*operand).filter(|text| text.len() <= UNCHECKED_STRING_LEN / 2) else {
+        return false;
+    };
+    let mut buffer = itoa::Buffer::new();
+    let (text, number) = (text.as_bytes(), buffer.format(number).as_bytes());
+    let sum = if i.e == 0 { Str::concat(text, number) } else { Str::concat(number, text) };
+    banks.complete(sum)
 }
 
 /// Sets the value of a key and returns the old value. Keys are added only to dictionaries whose growth needs no check

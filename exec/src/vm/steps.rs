@@ -463,14 +463,14 @@ fn nested_word(
     }
 }
 
-/// Stores whether two operands are the identical value, or are not.
+/// Returns whether two operands are the identical value, or are not, as a word.
 #[inline(never)]
-pub(super) fn is(i: &Instr, code: &Code, s: &mut [u64], v: &[IValue]) {
+pub(super) fn is(i: &Instr, code: &Code, s: &[u64], v: &[IValue]) -> u64 {
     let (mut word_a, mut word_b) = (IValue::None, IValue::None);
     let a = peek(Operand(i.b), code, s, v, &mut word_a);
     let b = peek(Operand(i.c), code, s, v, &mut word_b);
     let same = if b.is_none() { a.is_none() } else { a.is_same(b) };
-    s[i.a as usize] = u64::from(same == (i.op == Opcode::Is));
+    u64::from(same == (i.op == Opcode::Is))
 }
 
 /// Returns the value of an operand without moving it; a word is boxed in `word`.

@@ -92,13 +92,17 @@ impl Instr {
         use SpecialOpcode::*;
         let (wide, narrow) = match self.op.kind() {
             OpcodeKind::Scalar(op) => ([true, true, op.signature().0.len() > 1], [false, false]),
-            OpcodeKind::Pair(_) => ([true, true, true], [true, false]),
+            OpcodeKind::Pair(_) | OpcodeKind::RightPair(_) => ([true, true, true], [true, false]),
+            OpcodeKind::Triple(_) => ([true, true, true], [true, true]),
+            OpcodeKind::Test(_) => ([true, true, false], [true, true]),
             OpcodeKind::Special(op) => match op {
                 MovS | Next => ([true, true, false], [false, false]),
                 ListGetI | ListGetF | ListGetB => ([true, false, true], [false, false]),
                 ListSetI | ListSetF | ListSetB => ([false, true, true], [false, false]),
                 AppendI | AppendF | AppendB => ([false, true, false], [false, false]),
-                IAddNext | FAddNext => ([true, true, false], [true, true]),
+                IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
+                    ([true, true, false], [true, true])
+                }
                 JTrue | JFalse => ([true, false, false], [false, false]),
                 JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {
                     ([true, true, false], [false, false])

@@ -35,12 +35,12 @@ impl Access {
 
 impl Instr {
     /// Returns the number of instructions that are skipped if this instruction applies; 0 if it never skips.
-    pub(super) fn skipped(&self) -> usize {
+    pub(crate) fn skipped(&self) -> usize {
         match self.op {
             Opcode::Fast => 1,
             Opcode::DictGetI | Opcode::DictGetS | Opcode::DictHasI | Opcode::DictHasS => 1,
             Opcode::DictSetI | Opcode::DictSetS => 1,
-            Opcode::ByteIs => 4,
+            Opcode::ByteIs | Opcode::StrAddInt => 4,
             Opcode::Read | Opcode::Transposed => 2,
             Opcode::ListGetNested => usize::from(self.e >> 2),
             _ => 0,
@@ -52,8 +52,7 @@ impl Opcode {
     /// Whether field `a` is the only word that the instruction writes, always.
     pub(super) fn writes_field_a(self) -> bool {
         use Opcode::*;
-        self.scalar().is_some()
-            || self.pair().is_some()
+        self.is_operation()
             || matches!(self, MovS | UnboxI | UnboxF | UnboxB | ListLen | ListGetI | ListGetF | ListGetB)
             || matches!(self, Is | IsNot | GetWord | AnyDefined)
     }
@@ -75,8 +74,16 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             [i.b, i.c].into_iter().take(op.signature().0.len()).for_each(|r| f(Read(r)));
             return f(Write(i.a));
         }
-        OpcodeKind::Pair(_) => {
+        OpcodeKind::Pair(_) | OpcodeKind::RightPair(_) => {
             [i.b, i.c, u32::from(i.d)].into_iter().for_each(|r| f(Read(r)));
+            return f(Write(i.a));
+        }
+        OpcodeKind::Triple(_) => {
+            [i.b, i.c, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
+            return f(Write(i.a));
+        }
+        OpcodeKind::Test(_) => {
+            [i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
             return f(Write(i.a));
         }
         OpcodeKind::Special(op) => op,
@@ -106,6 +113,10 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             [i.a, i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
             f(Write(i.a));
             f(Write(u32::from(i.d)));
+        }
+        IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
+            [i.a, i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
+            f(Write(i.a));
         }
         UnboxI | UnboxF | UnboxB | ListLen => {
             word(Operand(i.b)).into_iter().for_each(|r| f(Read(r)));
@@ -137,6 +148,7 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             f(MayWrite(i.a));
         }
         DictGetS | DictHasS => f(MayWrite(i.a)),
+        StrAddInt => f(Read(i.b)),
         DictSetI => {
             f(Read(i.a));
             f(Read(i.c));

@@ -6,15 +6,16 @@
 //!
 //! 1. Jumps are threaded ([`threads`]): a jump to a test whose outcome is known continues at the target of the test; a test
 //!    whose outcome is known becomes a jump, or nothing.
-//! 2. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose
+//! 2. An operation is combined with one that computes its operand before. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose
 //!    result is only moved computes it in the destination of the move; registers that are moved and never live at the same
 //!    time become one ([`coalesce`]); a comparison that is only tested becomes a comparing jump.
 //! 3. A test that jumps over a jump is inverted and jumps itself.
-//! 4. Two moves in sequence become one instruction.
+//! 4. Two moves in sequence become one instruction, and so does an operation with the jump behind it ([`combine`]).
 //!
 //! Only code with loops is optimized: elsewhere, an instruction runs once.
 
 mod coalesce;
+mod combine;
 mod liveness;
 mod threads;
 
@@ -48,7 +49,7 @@ impl Emit<'_> {
         // What was between a test and a jump may be deleted.
         let deleted = self.invert_jumps();
         self.compact(&deleted);
-        self.join_moves();
+        self.combine();
     }
 
     /// Deletes and combines instructions of all basic blocks.
@@ -155,7 +156,12 @@ impl Emit<'_> {
                         deleted[compare] = true;
                     }
                 }
-                _ => {}
+                _ => {
+                    if let Some((before, combined)) = self.operand_in(first..at, liveness, i, deleted) {
+                        self.instrs[at] = combined;
+                        deleted[before] = true;
+                    }
+                }
             }
             liveness.step_back(self, at);
         }
@@ -184,16 +190,43 @@ impl Emit<'_> {
         false
     }
 
-    /// Returns the comparison in a range that computes a word, if nothing between the comparison and the end of the range
-    /// reads that word or writes the operands.
-    fn comparison_before(&self, range: std::ops::Range<usize>, word: u32, deleted: &[bool]) -> Option<usize> {
+    /// Returns the operation in a range that computes an operand of an operation and can be combined with it, and the
+    /// combination. The operand has no other reader, and nothing in between writes the operands of the first operation, which
+    /// cannot fail, so it may be executed later.
+    fn operand_in(
+        &self,
+        range: std::ops::Range<usize>,
+        liveness: &WordLiveness,
+        i: Instr,
+        deleted: &[bool],
+    ) -> Option<(usize, Instr)> {
+        let op = i.op.scalar().filter(|op| op.signature().0.len() == 2 && i.b != i.c)?;
+        let fields = [i.b, i.c];
+        (0..2).filter(|side| fields[*side] == i.a || !liveness.is_live(fields[*side])).find_map(|side| {
+            let before = self.computation_before(range.clone(), fields[side], deleted)?;
+            let combined = self.instrs[before].then(op, side, fields[1 - side], i.a)?;
+            Some((before, combined))
+        })
+    }
+
+    /// Returns the operation in a range that computes a word, if nothing between it and the end of the range accesses that word
+    /// or writes the operands.
+    fn computation_before(
+        &self,
+        range: std::ops::Range<usize>,
+        word: u32,
+        deleted: &[bool],
+    ) -> Option<usize> {
         let mut written: Vec<u32> = Vec::new();
         for at in range.rev().filter(|at| !deleted[*at]) {
             let i = self.instrs[at];
-            if i.op.writes_field_a() && i.a == word {
-                let compares = i.op.scalar().is_some_and(|op| super::control::comparison(op).is_some());
-                let kept = !written.contains(&i.b) && !written.contains(&i.c);
-                return (compares && kept).then_some(at);
+            if i.op.is_operation() && i.a == word {
+                let mut kept = true;
+                accesses(self, &i, |access| match access {
+                    Access::Read(r) => kept &= !written.contains(&r),
+                    Access::Write(_) | Access::MayWrite(_) => {}
+                });
+                return kept.then_some(at);
             }
             let mut involved = i.skipped() > 0;
             accesses(self, &i, |access| match access {
@@ -210,24 +243,11 @@ impl Emit<'_> {
         None
     }
 
-    /// Combines moves in sequence.
-    fn join_moves(&mut self) {
-        let (is_target, mut deleted) = (self.targets(), vec![false; self.instrs.len()]);
-        let mut before: Option<usize> = None;
-        for at in 0..self.instrs.len() {
-            let i = self.instrs[at];
-            let is_move = i.op == Opcode::MovS;
-            match before.take().filter(|_| !is_target[at]) {
-                Some(first) if is_move && u8::try_from(i.b).is_ok() => {
-                    let pair = &mut self.instrs[first];
-                    *pair = Instr { op: Opcode::MovPair, c: i.a, d: i.b as u8, ..*pair };
-                    deleted[at] = true;
-                }
-                _ if is_move => before = Some(at),
-                _ => {}
-            }
-        }
-        self.compact(&deleted);
+    /// As [`Emit::computation_before`], if the operation is a comparison.
+    fn comparison_before(&self, range: std::ops::Range<usize>, word: u32, deleted: &[bool]) -> Option<usize> {
+        let at = self.computation_before(range, word, deleted)?;
+        let op = self.instrs[at].op.scalar()?;
+        super::control::comparison(op).map(|_| at)
     }
 
     /// Removes the deleted instructions and adapts the jumps.

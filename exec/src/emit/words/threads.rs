@@ -200,7 +200,7 @@ impl Emit<'_> {
     }
 
     /// Returns for each instruction whether another one may skip it. Such instructions keep their number.
-    fn skipped_over(&self) -> Vec<bool> {
+    pub(super) fn skipped_over(&self) -> Vec<bool> {
         let mut is_skipped = vec![false; self.instrs.len()];
         for (at, i) in self.instrs.iter().enumerate() {
             is_skipped.iter_mut().skip(at + 1).take(i.skipped()).for_each(|skipped| *skipped = true);
@@ -243,7 +243,7 @@ impl Emit<'_> {
                     false
                 }
                 None => {
-                    let is_simple = i.op == Opcode::MovS || i.op.scalar().is_some() || i.op.pair().is_some();
+                    let is_simple = i.op == Opcode::MovS || i.op.is_operation();
                     if !is_simple && !is_backward {
                         break;
                     }

@@ -1,0 +1,203 @@
+//! Instructions that combine several operations: what is combined, and that results and errors are those of the reference.
+#![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
+
+mod toy;
+
+use flambeau_exec::{Code, CompiledProgram, Host, Vm, reference};
+use flambeau_ir::{CompilationUnit, Graph, IValue};
+use std::sync::Arc;
+
+const WORDS: [i64; 12] = [i64::MIN, i64::MIN + 1, -65_522, -7, -1, 0, 1, 2, 3, 65_521, 1 << 33, i64::MAX];
+
+/// Compiles a graph, and compares the machine with the reference for arguments made from the words above. Returns the listing.
+fn compared(text: &str, arguments: impl Fn(&[i64; 3]) -> Vec<IValue>) -> String {
+    let registry = toy::registry();
+    let graph: Arc<Graph> = toy::graph(&registry, text);
+    let unit = Arc::new(CompilationUnit::new());
+    let code = Arc::new(Code::compile(&graph, &*unit).unwrap());
+    let mut vm = Vm::new(CompiledProgram::new(Arc::clone(&unit) as _));
+    for (i, a) in WORDS.into_iter().enumerate() {
+        for (j, b) in WORDS.into_iter().enumerate() {
+            let arguments = arguments(&[a, b, WORDS[(3 * i + 5 * j) % WORDS.len()]]);
+            // Fuel ends loops at the same iteration.
+            for fuel in [100, 3] {
+                let host = || {
+                    let mut host = Host::quiet();
+                    host.set_fuel(fuel);
+                    host
+                };
+                let wanted = reference::run(&graph, arguments.clone(), &*unit, &mut host());
+                let found = vm.run(&code, arguments.clone(), &mut host());
+                match (wanted, found) {
+                    (Ok(wanted), Ok(found)) => {
+                        assert_eq!(format!("{wanted:?}"), format!("{found:?}"), "{arguments:?}\n{code}");
+                    }
+                    (Err(wanted), Err(found)) => {
+                        assert_eq!(wanted.to_string(), found.to_string(), "{arguments:?}\n{code}");
+                        let ops = |e: &flambeau_exec::ExecError| {
+                            e.trace.iter().map(|t| (t.function, t.op)).collect::<Vec<_>>()
+                        };
+                        assert_eq!(ops(&wanted), ops(&found), "{arguments:?}\n{code}");
+                    }
+                    (wanted, found) => panic!("reference {wanted:?}, machine {found:?}\n{code}"),
+                }
+            }
+        }
+    }
+    code.to_string()
+}
+
+fn ints([a, b, c]: &[i64; 3]) -> Vec<IValue> {
+    [5, *a, *b, *c].map(IValue::Int).to_vec()
+}
+
+fn floats([a, b, c]: &[i64; 3]) -> Vec<IValue> {
+    let float = |v: &i64| IValue::Float(if *v == 7 { f64::NAN } else { *v as f64 / 3.0 });
+    vec![IValue::Int(5), float(a), float(b), float(c)]
+}
+
+/// A counted loop that carries `%t`, whose next value is `%u`.
+fn counted(ty: &str, body: &str) -> String {
+    format!(
+        "graph(%n : int, %a : {ty}, %b : {ty}, %c : {ty}):
+  %true : bool = prim::Constant[value=1]()
+  %small : int = prim::Constant[value=65521]()
+  %s : {ty} = prim::Loop(%n, %true, %a)
+    block0(%i : int, %t : {ty}):
+{body}
+      -> (%true, %u)
+  return (%s)
+"
+    )
+}
+
+fn of(lines: &[&str]) -> String {
+    lines.iter().map(|line| format!("      {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn three_operations() {
+    for (divisor, listed) in [("%b", "IMod (IAdd (IMul s"), ("%small", "IModBy (IAdd (IMul s")] {
+        let last = format!("%u : int = aten::remainder(%y, {divisor})");
+        for sum in ["%y : int = aten::add(%x, %i)", "%y : int = aten::add(%i, %x)"] {
+            let body = of(&["%x : int = aten::mul(%t, %c)", sum, &last]);
+            let listing = compared(&counted("int", &body), ints);
+            assert!(listing.contains(listed), "{listing}");
+        }
+    }
+    let body =
+        of(&["%x : int = aten::add(%t, %i)", "%y : int = aten::mul(%x, %b)", "%u : int = aten::add(%c, %y)"]);
+    let listing = compared(&counted("int", &body), ints);
+    assert!(listing.contains("IAdd (IMul (IAdd s"), "{listing}");
+    let body = of(&[
+        "%x : float = aten::mul(%t, %b)",
+        "%y : float = aten::mul(%x, %a)",
+        "%u : float = aten::add(%y, %c)",
+    ]);
+    let listing = compared(&counted("float", &body), floats);
+    assert!(listing.contains("FAdd (FMul (FMul s"), "{listing}");
+}
+
+#[test]
+fn results_that_are_right_operands() {
+    for (first, second, ty) in
+        [("mul", "sub", "int"), ("mul", "add", "float"), ("mul", "sub", "float"), ("div", "add", "float")]
+    {
+        let body = of(&[
+            &format!("%x : {ty} = aten::{first}(%t, %b)"),
+            &format!("%u : {ty} = aten::{second}(%c, %x)"),
+        ]);
+        let listing = if ty == "int" {
+            compared(&counted(ty, &body), ints)
+        } else {
+            compared(&counted(ty, &body), floats)
+        };
+        assert!(listing.lines().any(|l| l.contains(", (")), "{listing}");
+    }
+}
+
+#[test]
+fn conversions_of_operands() {
+    for op in ["mul", "div"] {
+        let body = of(&[
+            "%x : float = aten::Float(%i)",
+            &format!("%y : float = aten::{op}(%x, %b)"),
+            "%u : float = aten::add(%t, %y)",
+        ]);
+        let listing = compared(&counted("float", &body), floats);
+        assert!(listing.contains("(IToF s"), "{listing}");
+    }
+}
+
+/// A loop without a counter that is visible: `%t` is carried while a comparison holds.
+fn conditional(body: &str, condition: &str) -> String {
+    format!(
+        "graph(%n : int, %a : int, %b : int, %c : int):
+  %true : bool = prim::Constant[value=1]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %minus : int = prim::Constant[value=-3]()
+  %two : int = prim::Constant[value=2]()
+  %small : int = prim::Constant[value=7]()
+  %max : int = prim::Constant[value=9223372036854775807]()
+  %s : int, %k : int = prim::Loop(%max, %true, %a, %zero)
+    block0(%i : int, %t : int, %count : int):
+{body}
+      %go : bool = {condition}
+      -> (%go, %u, %counted)
+  return (%s, %k)
+"
+    )
+}
+
+#[test]
+fn sums_before_jumps() {
+    for (compare, listed) in
+        [("eq", "JIEq"), ("ne", "JINe"), ("lt", "JILt"), ("le", "JILe"), ("gt", "JILt"), ("ge", "JILe")]
+    {
+        for (step, sum) in [("%b", "add"), ("%one", "sub")] {
+            let body = of(&[
+                "%counted : int = aten::sub(%count, %minus)",
+                &format!("%u : int = aten::{sum}(%t, {step})"),
+            ]);
+            let listing = compared(&conditional(&body, &format!("aten::{compare}(%u, %c)")), ints);
+            let found = listing.lines().any(|l| l.contains("IAdd s") && l.contains(listed));
+            assert!(found, "{compare}: {listing}");
+        }
+    }
+}
+
+#[test]
+fn operations_before_jumps() {
+    let tested = |operation: &str, compare: &str, other: &str| {
+        let body = of(&[
+            &format!("%r : int = {operation}"),
+            &format!("%even : bool = aten::{compare}(%r, {other})"),
+            "%u : int = prim::If(%even)",
+            "  block0():",
+            "    %h : int = aten::floordiv(%t, %two)",
+            "    -> (%h)",
+            "  block1():",
+            "    %m : int = aten::mul(%t, %small)",
+            "    %p : int = aten::add(%m, %one)",
+            "    -> (%p)",
+            "%counted : int = aten::add(%count, %r)",
+        ]);
+        compared(&conditional(&body, "aten::ne(%u, %one)"), ints)
+    };
+    for (operation, name) in [
+        ("aten::remainder(%t, %two)", "IAnd"),
+        ("aten::remainder(%t, %small)", "IModBy"),
+        ("aten::remainder(%t, %b)", "IMod"),
+    ] {
+        for compare in ["eq", "ne"] {
+            let listing = tested(operation, compare, "%zero");
+            let found = listing.lines().any(|l| l.contains(&format!("= {name} s")) && l.contains("; J"));
+            assert!(found, "{listing}");
+        }
+    }
+    for compare in ["lt", "le", "gt", "ge"] {
+        let listing = tested("aten::mul(%count, %t)", compare, "%c");
+        assert!(listing.lines().any(|l| l.contains("= IMul s") && l.contains("; JI")), "{listing}");
+    }
+}
