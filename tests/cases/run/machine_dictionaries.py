@@ -25,7 +25,7 @@ def vowels(text: str):
 #    1  s7 = 0
 #    2  JILe s6, 0 -> 18
 #    3  s8 = IAnd s7, 63
-#    4  s9 = DictHasI v0, s8, else                   ; no lock: v0 is the only handle
+#    4  s9 = DictHasI v0, s8, else                   ; performs the test 6; no lock: v0 is the only handle
 #    5  s9 = aten::__contains__.int(v0, s8)          ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
 #    6  JFalse s9 -> 15
 #    7  s9 = DictGetI v0, s8, else                   ; no lock: v0 is the only handle
@@ -44,7 +44,7 @@ def vowels(text: str):
 #    0  s2 = aten::len.str(v0)                       ; v0 counted: used later
 #    1  s3 = 0; s4 = 0
 #    2  JILe s2, 0 -> 11
-#    3  s5 = ByteIs v0, s4 == 'o', else
+#    3  s5 = ByteIs v0, s4 == 'o', else              ; performs the test 8
 #    4  Fast StrGet, else
 #    5  v1 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
 #    6  Fast StrEqual, else

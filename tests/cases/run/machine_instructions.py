@@ -20,7 +20,7 @@ def count(text: str, rows: List[List[int]]):
 #    2  s3 = 0; s4 = 0
 #    3  JILe s2, 0 -> 22
 #    4  v3 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#    5  s5 = DictHasS v2, v3, else                   ; no lock: v2 is the only handle
+#    5  s5 = DictHasS v2, v3, else                   ; performs the test 7; no lock: v2 is the only handle
 #    6  s5 = aten::__contains__.str(v2, v3)          ; v2 counted: the next iteration uses it; v3 counted: used later
 #    7  JFalse s5 -> 17
 #    8  s5 = DictGetS v2, v3, else                   ; no lock: v2 is the only handle
