@@ -320,6 +320,8 @@ impl Engine {
         requires_grad: bool,
         bind: impl Fn(&mut Arguments<'_>) -> Result<(), Error>,
     ) -> Result<IValue, Error> {
+        // Passed by reference: moving what was just written in parts would stall on store forwarding.
+        let bind = &bind;
         threads::with(self.threads, || {
             let requests_gradients =
                 *cache.requests_gradients.get_or_init(|| self.entry.requests_gradients(graph));
@@ -545,16 +547,29 @@ impl Engine {
     #[inline]
     fn on_machine<R>(&self, work: impl FnOnce(&mut Machine) -> R) -> R {
         let new = || Machine::new(&self.functions, self.recycled);
-        let mut first = self.machine.take();
-        let mut other = None;
-        let result = work(match &mut first {
-            Some(first) => first.get_or_insert_with(new),
-            None => other.insert(lock(&self.others).pop().unwrap_or_else(new)),
-        });
-        if let Some(other) = other {
-            lock(&self.others).push(other);
+        // The results of `work` are constructed in place, since nothing follows it.
+        match self.machine.take() {
+            Some(mut first) => work(first.get_or_insert_with(new)),
+            None => {
+                let machine = lock(&self.others).pop().unwrap_or_else(new);
+                let mut other = OtherMachine { engine: self, machine: Some(machine) };
+                work(other.machine.get_or_insert_with(new))
+            }
         }
-        result
+    }
+}
+
+/// A machine of a call that runs beside another one.
+struct OtherMachine<'a> {
+    engine: &'a Engine,
+    machine: Option<Machine>,
+}
+
+impl Drop for OtherMachine<'_> {
+    /// Gives the machine back, unless the call panicked.
+    fn drop(&mut self) {
+        let machine = self.machine.take().filter(|_| !std::thread::panicking());
+        lock(&self.engine.others).extend(machine);
     }
 }
 
