@@ -28,7 +28,7 @@ const TESTS: &[(&str, &[&str])] = &[
     ),
     ("flambeau-fuzz", &["--test", "kernels"]),
     ("flambeau-ops", &["--test", "complete"]),
-    ("flambeau-exec", &["--lib", "--test", "machine"]),
+    ("flambeau-exec", &["--lib", "--test", "machine", "--test", "combinations"]),
     ("flambeau", &["--test", "threads"]),
     ("flambeau-tests", &["--test", "filetests", "--test", "suites"]),
 ];
