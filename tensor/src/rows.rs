@@ -124,6 +124,9 @@ impl<'a, R: Element> Unwritten<'a, R> {
     }
 
     /// As [`Unwritten::map_rows`], with a pair of values for each position in a row.
+    ///
+    /// # Panics
+    /// Panics if there are elements to write but no pairs, or the two slices have different lengths.
     #[inline(always)]
     pub fn map_positions<T: Copy, P: Copy>(
         self,
@@ -132,7 +135,10 @@ impl<'a, R: Element> Unwritten<'a, R> {
         of_row: impl Fn(usize) -> P,
         f: impl Fn(P, T, T, T) -> R,
     ) -> Written<'a> {
-        let n = pairs.0.len().max(1);
+        let n = pairs.0.len();
+        let covers = n == pairs.1.len() && (n > 0 || self.to.is_empty());
+        assert!(covers, "invariant: there is a pair for each position");
+        let n = n.max(1);
         let from = &from[..self.to.len()];
         for (i, (to, from)) in self.to.chunks_mut(n).zip(from.chunks(n)).enumerate() {
             let of_row = of_row(i);
@@ -493,7 +499,10 @@ pub fn lookup(table: &Tensor, indices: &[i64], sizes: &[i64]) -> Result<Tensor> 
     let (dtype, meta) = (table.dtype(), table.meta());
     let &[rows, width] = table.sizes() else { return Err(TensorError::shape("the table must be a matrix")) };
     let to = Layout::contiguous(sizes)?;
-    if to.numel() != indices.len() * width as usize || indices.iter().any(|i| !(0..rows).contains(i)) {
+    if to.numel() != indices.len() * width as usize {
+        return Err(TensorError::shape("the result must have a row for each index"));
+    }
+    if indices.iter().any(|i| !(0..rows).contains(i)) {
         return Err(TensorError::value("index out of range in self"));
     }
     let row = width as usize * dtype.size();
@@ -535,6 +544,7 @@ pub fn gather(x: &Tensor, dim: usize, indices: &Tensor) -> Result<Tensor> {
             )));
         }
     }
+    check_budget(indices.numel().saturating_mul(size_of::<i64>()))?;
     let wanted = indices.to_vec::<i64>()?;
     if let Some(i) = wanted.iter().find(|i| !(0..bound).contains(*i)) {
         return Err(TensorError::value(format!(
