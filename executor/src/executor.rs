@@ -253,8 +253,8 @@ impl Executor {
             .run_bound(&plan.code, host, |bound| bind_expected(bound, words, attributes, bind))
         {
             Ok(value) => Ok(value),
-            Err(FallbackReason::Run(error)) => Err(error),
-            Err(FallbackReason::Bind(error)) => return Err(error),
+            Err(FallbackReason::Run(error)) => Err(*error),
+            Err(FallbackReason::Bind(error)) => return Err(*error),
             Err(FallbackReason::Arguments) => return Ok(None),
         };
         plan.count_run();
@@ -423,6 +423,10 @@ impl Executor {
     /// Adds a run to the record of its spec. Returns the plan to be made if there are enough runs.
     fn record(&self, spec: ArgumentSpec, profile: Option<RunProfile>) -> Option<JobKind> {
         let mut state = self.state.lock();
+        // Other calls may have added specs while this one ran.
+        if state.specs.len() >= self.settings.max_specs && !state.specs.contains_key(&spec) {
+            return None;
+        }
         let known = state.specs.entry(spec.clone()).or_default();
         match profile {
             Some(profile) => known.record.add(&profile),

@@ -11,19 +11,19 @@ use flambeau_exec::vm::{ArgumentSink, Arguments};
 use flambeau_ir::IValue;
 use smallvec::SmallVec;
 
-/// The reason why a call did not run the cached plan.
+/// The reason why a call did not run the cached plan. Errors are boxed: a result that is large is expensive to move.
 pub(crate) enum FallbackReason<E> {
     /// An argument has other metadata.
     Arguments,
     /// The caller's error in binding.
-    Bind(E),
+    Bind(Box<E>),
     /// The error of the run.
-    Run(ExecError),
+    Run(Box<ExecError>),
 }
 
 impl<E> From<ExecError> for FallbackReason<E> {
     fn from(error: ExecError) -> Self {
-        FallbackReason::Run(error)
+        FallbackReason::Run(Box::new(error))
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn bind_expected<E>(
 ) -> Result<(), FallbackReason<E>> {
     let objects = (!attributes.is_empty()).then(SmallVec::new);
     let mut matching = Matching { bound, rest: words, fits: true, objects, count: 0 };
-    bind(&mut Arguments::of_sink(&mut matching)).map_err(FallbackReason::Bind)?;
+    bind(&mut Arguments::of_sink(&mut matching)).map_err(|error| FallbackReason::Bind(Box::new(error)))?;
     let objects = matching.objects.take().unwrap_or_default();
     for path in attributes {
         let argument = |at| objects.iter().find(|(position, _)| *position == at).map(|(_, object)| object);

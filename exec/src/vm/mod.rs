@@ -262,7 +262,8 @@ impl Vm {
     ) -> Result<IValue, E> {
         let failed = |e: KernelError| ExecError::of(&e);
         let (words, values) = self.top(host.max_depth()).map_err(failed)?;
-        let (s, v, mut env) = self.frame_slices(code, (words, values), args, host).map_err(failed)?;
+        self.reserve(code, words, values).map_err(failed)?;
+        let (s, v, mut env) = self.frame_slices(code, (words, values), args, host);
         let mut arguments = Arguments::of_frame(code, s, v);
         if let Err(error) =
             bind(&mut arguments).and_then(|()| arguments.complete().map_err(|e| failed(e).into()))
@@ -284,7 +285,7 @@ impl Vm {
         Ok(self.drive(frame, Some(exit), fuel, args, host)?)
     }
 
-    /// Returns the registers of a frame with the given start indices, and the environment of its steps.
+    /// Returns the registers of a frame with the given start indices, which exist, and the environment of its steps.
     #[inline(always)]
     fn frame_slices<'a>(
         &'a mut self,
@@ -292,17 +293,11 @@ impl Vm {
         (words, values): (usize, usize),
         args: &'a mut Vec<IValue>,
         host: &'a mut Host,
-    ) -> Result<(&'a mut [u64], &'a mut [IValue], StepBuffers<'a>), KernelError> {
+    ) -> (&'a mut [u64], &'a mut [IValue], StepBuffers<'a>) {
         let (words_end, values_end) = (words + frame_words(code), values + code.n_values as usize);
-        if self.words.len() < words_end
-            || self.values.len() < values_end
-            || self.slots.len() < code.n_slots as usize
-        {
-            self.widen(code, words, values)?;
-        }
         let callees = &self.program.callees;
         let env = StepBuffers { host, callees, slots: &mut self.slots, args, rets: &mut self.rets, fuel: 0 };
-        Ok((&mut self.words[words..words_end], &mut self.values[values..values_end], env))
+        (&mut self.words[words..words_end], &mut self.values[values..values_end], env)
     }
 
     /// Executes instructions of a frame until it is left.
@@ -313,7 +308,8 @@ impl Vm {
         host: &mut Host,
         fuel: &mut u64,
     ) -> Result<Exit, KernelError> {
-        let (s, v, mut env) = self.frame_slices(&frame.code, (frame.words, frame.values), args, host)?;
+        self.reserve(&frame.code, frame.words, frame.values)?;
+        let (s, v, mut env) = self.frame_slices(&frame.code, (frame.words, frame.values), args, host);
         env.fuel = *fuel;
         let exit = dispatch::execute(&frame.code, &mut frame.pc, s, v, &mut env);
         *fuel = env.fuel;
@@ -369,6 +365,15 @@ impl Vm {
         let mut arguments = Arguments::of_frame(code, s, v);
         args.drain(..).for_each(|arg| arguments.push(arg));
         arguments.complete()
+    }
+
+    /// Makes sure that the registers of a frame with the given start indices exist.
+    #[inline(always)]
+    fn reserve(&mut self, code: &Code, words: usize, values: usize) -> Result<(), KernelError> {
+        let exist = self.words.len() >= words + frame_words(code)
+            && self.values.len() >= values + code.n_values as usize
+            && self.slots.len() >= code.n_slots as usize;
+        if exist { Ok(()) } else { self.widen(code, words, values) }
     }
 
     /// Extends the register vectors for a window with the given start indices.
