@@ -157,7 +157,7 @@ impl GradientsAgree {
         let found = run(backward, args, case, &mut host)?;
         for (i, (found, want)) in found.iter().zip(&truth.grads).enumerate() {
             let found = found.as_tensor().cloned();
-            if let Err(why) = same(want.as_ref(), found.as_ref()) {
+            if let Err(why) = same(want.as_ref(), found.as_ref(), truth.tolerance) {
                 return Ok(differs(case, format!("differentiated graphs: argument {}: {why}", wrt[i])));
             }
         }
@@ -200,6 +200,9 @@ fn run(graph: Graph, args: Vec<IValue>, case: &Case, host: &mut Host) -> Result<
 struct Derived {
     requires: Vec<bool>,
     grads: Vec<Option<Tensor>>,
+    /// The tolerance of the coarsest dtype among the arguments: a gradient of an f64 argument is computed in bf16 where the program
+    /// converts to that.
+    tolerance: f64,
 }
 
 impl Derived {
@@ -213,7 +216,8 @@ impl Derived {
             return Err(format!("which results require gradients: {got:?}; recorded {want:?}"));
         }
         for (i, (want, got)) in self.grads.iter().zip(&other.grads).enumerate() {
-            same(want.as_ref(), got.as_ref()).map_err(|why| format!("gradient {i}: {why}"))?;
+            same(want.as_ref(), got.as_ref(), self.tolerance)
+                .map_err(|why| format!("gradient {i}: {why}"))?;
         }
         Ok(())
     }
@@ -249,7 +253,19 @@ fn derived(session: &Session, case: &Case, wrt: &[usize]) -> Result<Derived, Err
         seeded.push((output, weights));
     }
     let grads = session.gradients(&seeded, &leaves, &mut host)?;
-    Ok(Derived { requires, grads })
+    let mut of_arguments = 0.0_f64;
+    let mut coarsen = |t: &Tensor| of_arguments = of_arguments.max(tolerance(t.dtype()));
+    inputs.iter().for_each(|input| input.visit_tensors(&mut coarsen));
+    Ok(Derived { requires, grads, tolerance: of_arguments })
+}
+
+/// Returns the largest difference of two gradients of a dtype, relative to their largest element.
+fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 | DType::C64 => 1e-2,
+        DType::F16 | DType::BF16 => 0.2,
+        _ => 1e-6,
+    }
 }
 
 /// The weights of a result in the sum that is differentiated.
@@ -262,8 +278,8 @@ fn elements(tensor: &Tensor) -> Option<Vec<f64>> {
     tensor.to_dtype(DType::F64).ok()?.to_vec::<f64>().ok()
 }
 
-/// Compares a gradient with the recorded one, up to rounding of its dtype.
-fn same(want: Option<&Tensor>, got: Option<&Tensor>) -> Result<(), String> {
+/// Compares a gradient with the recorded one, up to rounding of its dtype, or to a larger tolerance.
+fn same(want: Option<&Tensor>, got: Option<&Tensor>, least: f64) -> Result<(), String> {
     let (want, got) = match (want, got) {
         (None, None) => return Ok(()),
         (Some(want), Some(got)) => (want, got),
@@ -276,11 +292,7 @@ fn same(want: Option<&Tensor>, got: Option<&Tensor>) -> Result<(), String> {
         let of = |t: &Tensor| format!("{} {:?}", t.dtype(), t.sizes());
         return Err(format!("is {}; recorded {}", of(got), of(want)));
     }
-    let tolerance = match want.dtype() {
-        DType::F64 => 1e-6,
-        DType::F32 => 1e-2,
-        _ => 0.2,
-    };
+    let tolerance = tolerance(want.dtype()).max(least);
     let (Some(want), Some(got)) = (elements(want), elements(got)) else {
         return Err("cannot be read".to_owned());
     };
