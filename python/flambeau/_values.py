@@ -127,18 +127,18 @@ def after_write(tensor: Any, moved: Any) -> None:
         torch.autograd.graph.increment_version(tensor)
 
 
-def torch_rng_state() -> bytes:
-    """Returns the state of PyTorch's default generator."""
+def torch_rng_state(generator: Any) -> bytes:
+    """Returns the state of a generator of PyTorch, of its default generator for `None`."""
     import torch
 
-    return _native.to_bytes(_native.from_dlpack(torch.get_rng_state()))
+    return _native.to_bytes(_native.from_dlpack((generator or torch.default_generator).get_state()))
 
 
-def set_torch_rng_state(state: bytes) -> None:
-    """Sets the state of PyTorch's default generator."""
+def set_torch_rng_state(state: bytes, generator: Any) -> None:
+    """Sets the state of a generator of PyTorch, of its default generator for `None`."""
     import torch
 
-    torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+    (generator or torch.default_generator).set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
 
 
 def without_gradients(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -167,8 +167,9 @@ impl PyFunction {
             self.has_run.store(true, Ordering::Relaxed);
         }
         if let Some(generator) = &generator {
-            rng::give_back(py, generator)?;
+            rng::give_back(py, generator, None)?;
         }
+        call.give_back_generators()?;
         call.tell_torch()?;
         let result = result.map_err(|error| with_cause(py, error, raised))?;
         call.result(&result, &self.program, 0)

@@ -139,7 +139,7 @@ struct Calls {
 impl Calls {
     fn run<'py>(&self, py: Python<'py>, op: &HostOp, args: &[IValue]) -> PyResult<Bound<'py, PyAny>> {
         if let Some(generator) = &self.generator {
-            give_back(py, generator)?;
+            give_back(py, generator, None)?;
         }
         let call = Call::of(py, &self.program).in_library(self.library);
         let args: PyResult<Vec<_>> = args.iter().map(|arg| call.result(arg, &self.program, 0)).collect();

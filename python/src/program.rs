@@ -99,6 +99,8 @@ impl Drop for Ungraded {
 }
 
 /// Returns a host for a call of this thread.
+// Not inlined, so that it is constructed in the caller's place instead of being copied there.
+#[inline(never)]
 pub(crate) fn host(session: &Session) -> Host {
     let mut host = Host::new();
     session.limit(&mut host);

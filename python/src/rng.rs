@@ -1,5 +1,6 @@
 //! Random numbers of programs that run on tensors of PyTorch: they are drawn from PyTorch's default generator, so that
-//! `torch.manual_seed` sets them, and a compiled function draws the same numbers as the function of Python.
+//! `torch.manual_seed` sets them, and a compiled function draws the same numbers as the function of Python. Generators of PyTorch
+//! among the arguments of a call are used in the same way.
 //!
 //! The state moves to the engine of the run when it first draws, and back when Python runs: after the run and before a call of Python
 //! within it. Runs that draw nothing cost nothing. Both sides use MT19937; the layout of the state is that of `torch.get_rng_state`.
@@ -7,6 +8,7 @@
 use flambeau::ir::value::Generator;
 use flambeau::tensor::Device;
 use flambeau::tensor::random::Engine;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -28,7 +30,7 @@ thread_local! {
     /// The generator of the runs of this thread. It has a state only while a run draws numbers.
     // The seed is used only if the state of PyTorch has another layout.
     static GENERATOR: Generator = Generator::with_source(Device::CPU, flambeau::exec::Host::SEED, || {
-        Python::attach(|py| read(py).ok().and_then(|bytes| engine_of(&bytes)))
+        Python::attach(|py| engine_in(py, None))
     });
 }
 
@@ -37,20 +39,41 @@ pub(crate) fn torch_generator() -> Generator {
     GENERATOR.with(Generator::clone)
 }
 
-/// Moves the state back to PyTorch, if the generator drew numbers.
+/// Returns a generator that draws from an object of PyTorch's class `Generator`, which must be of the CPU.
 ///
 /// # Errors
 /// The exception of PyTorch.
-pub(crate) fn give_back(py: Python<'_>, generator: &Generator) -> PyResult<()> {
-    let Some(engine) = generator.take_engine(Engine::new) else { return Ok(()) };
-    let mut bytes = read(py)?;
-    write_state(&mut bytes, &engine);
-    let helper = py.import("flambeau._values")?.getattr("set_torch_rng_state")?;
-    helper.call1((PyBytes::new(py, &bytes),)).map(|_| ())
+pub(crate) fn generator_of(object: &Bound<'_, PyAny>) -> PyResult<Generator> {
+    let py = object.py();
+    let seed = object.call_method0(intern!(py, "initial_seed"))?.extract()?;
+    let object = object.clone().unbind();
+    Ok(Generator::with_source(Device::CPU, seed, move || {
+        Python::attach(|py| engine_in(py, Some(object.bind(py))))
+    }))
 }
 
-fn read(py: Python<'_>) -> PyResult<Vec<u8>> {
-    py.import("flambeau._values")?.getattr("torch_rng_state")?.call0()?.extract()
+/// Moves the state back to PyTorch, to an object or to its default generator, if the generator drew numbers.
+///
+/// # Errors
+/// The exception of PyTorch.
+pub(crate) fn give_back(
+    py: Python<'_>,
+    generator: &Generator,
+    object: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let Some(engine) = generator.take_engine(Engine::new) else { return Ok(()) };
+    let mut bytes = read(py, object)?;
+    write_state(&mut bytes, &engine);
+    let helper = py.import("flambeau._values")?.getattr("set_torch_rng_state")?;
+    helper.call1((PyBytes::new(py, &bytes), object)).map(|_| ())
+}
+
+fn read(py: Python<'_>, object: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<u8>> {
+    py.import("flambeau._values")?.getattr("torch_rng_state")?.call1((object,))?.extract()
+}
+
+fn engine_in(py: Python<'_>, object: Option<&Bound<'_, PyAny>>) -> Option<Engine> {
+    engine_of(&read(py, object).ok()?)
 }
 
 fn engine_of(bytes: &[u8]) -> Option<Engine> {

@@ -10,7 +10,7 @@
 use flambeau::exec::tape;
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
+use flambeau::ir::value::{Dict, EnumValue, Generator, HostObject, HostValue, List, Object, Str, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Layout, Tensor};
 use flambeau::{Error, IValue};
@@ -29,6 +29,7 @@ use crate::errors::{misuse, raise};
 use crate::host::Hosted;
 use crate::lent::Loans;
 use crate::program::ScriptObject;
+use crate::rng;
 use crate::tensor::PyTensor;
 use numpy::Numpy;
 
@@ -55,6 +56,8 @@ pub(crate) struct Call<'a, 'py> {
     program: Option<&'a Hosted>,
     /// Objects that were made for instances of Python classes, with the instances.
     objects: Vec<(Object, Bound<'py, PyAny>)>,
+    /// Generators that draw from generators of PyTorch, with those.
+    generators: Vec<(Generator, Bound<'py, PyAny>)>,
     loans: Loans,
     tensors: SmallVec<[Taken<'py>; 4]>,
     library: Option<Library>,
@@ -127,6 +130,7 @@ impl<'a, 'py> Call<'a, 'py> {
             py,
             program,
             objects: Vec::new(),
+            generators: Vec::new(),
             loans: Loans::default(),
             tensors: SmallVec::new(),
             library: None,
@@ -226,6 +230,7 @@ impl<'a, 'py> Call<'a, 'py> {
                 let text = object.str()?;
                 Device::parse(&text.to_string_lossy()).map(IValue::Device).map_err(|_| Failure::Type)
             }
+            TypeKind::Generator => self.generator(object),
             TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),
             TypeKind::Optional(inner) => self.value(object, *inner, depth + 1),
             TypeKind::List(_) | TypeKind::Dict(..) if let Some(shared) = shared(object)? => {
@@ -279,6 +284,36 @@ impl<'a, 'py> Call<'a, 'py> {
             }
             _ => Err(Failure::Type),
         }
+    }
+
+    /// Converts a generator of PyTorch on the CPU. A generator that occurs twice becomes one generator.
+    fn generator(&mut self, object: &Bound<'py, PyAny>) -> Converted {
+        if let Some((known, _)) = self.generators.iter().find(|(_, of_torch)| of_torch.is(object)) {
+            return Ok(IValue::Generator(known.clone()));
+        }
+        let is_generator = match torch(self.py)? {
+            Some(torch) => object.is_instance(torch.generator.bind(self.py))?,
+            None => false,
+        };
+        if !is_generator {
+            return Err(Failure::Type);
+        }
+        let device = object.getattr(intern!(self.py, "device"))?.str()?;
+        if device.to_string_lossy() != "cpu" {
+            let text = format!("a generator of the device `{device}` was passed; there are only those of the CPU");
+            return Err(Failure::Raised(misuse(self.py, text)));
+        }
+        let generator = rng::generator_of(object)?;
+        self.generators.push((generator.clone(), object.clone()));
+        Ok(IValue::Generator(generator))
+    }
+
+    /// Moves the states of generators among the arguments back to PyTorch.
+    ///
+    /// # Errors
+    /// The exception of PyTorch.
+    pub(crate) fn give_back_generators(&self) -> PyResult<()> {
+        self.generators.iter().try_for_each(|(own, of_torch)| rng::give_back(self.py, own, Some(of_torch)))
     }
 
     fn too_deep(&self) -> Failure {
@@ -627,9 +662,13 @@ impl<'a, 'py> Call<'a, 'py> {
                 _ => return Err(PyTypeError::new_err("the result is a future that is not done")),
             },
             IValue::Function(name) => PyString::new(py, name.as_str()).into_any(),
-            IValue::Generator(_) => {
-                return Err(PyTypeError::new_err("generators cannot be returned to Python"));
-            }
+            IValue::Generator(_) => match self.generators.iter().find(|(known, _)| value.is_same(&IValue::Generator(known.clone()))) {
+                Some((_, of_torch)) => of_torch.clone(),
+                None => {
+                    let text = "a generator that a program makes cannot be returned to Python";
+                    return Err(PyTypeError::new_err(text));
+                }
+            },
         })
     }
 
@@ -763,6 +802,8 @@ struct Torch {
     forward_ad: Py<PyAny>,
     /// Returns false only if the thread is in no context of `torch.autocast` for the CPU.
     is_autocast: Py<PyAny>,
+    /// The class `Generator`.
+    generator: Py<PyAny>,
     check_modes: Py<PyAny>,
     exchange: Option<Exchange>,
 }
@@ -839,6 +880,7 @@ fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
         forward_ad: module.getattr("autograd")?.getattr("forward_ad")?.unbind(),
         is_autocast: native("_is_any_autocast_enabled", &ours, "is_autocast")?,
+        generator: module.getattr("Generator")?.unbind(),
         check_modes: ours.getattr("check_modes")?.unbind(),
     };
     Ok(Some(TORCH.get_or_init(py, || torch)))
