@@ -297,6 +297,17 @@ impl Opcode {
         }
     }
 
+    /// Whether the instruction, which computes `s[a]` from words, may fail.
+    pub(crate) fn may_fail(self) -> bool {
+        use OpcodeKind::{Pair, RightPair, Scalar, Special, Test, Triple};
+        match self.kind() {
+            Scalar(op) | Pair([_, op]) | RightPair([_, op]) | Triple([.., op]) | Test([op, _]) => {
+                op.may_fail()
+            }
+            Special(_) => true,
+        }
+    }
+
     /// Whether the instruction computes a condition, and may perform a test of it; see [`TESTS`].
     pub(crate) fn may_test(self) -> bool {
         use Opcode::{ByteIs, DictHasI, DictHasS, Is, IsNot, ListGetB};
@@ -305,8 +316,33 @@ impl Opcode {
 
     /// Whether field `c` is a jump target.
     pub fn is_jump(self) -> bool {
-        let (op, first, last) = (self as u8, Opcode::Jmp as u8, Opcode::IAddJILe as u8);
-        (first..=last).contains(&op) || matches!(self.kind(), OpcodeKind::Test(_))
+        use SpecialOpcode::*;
+        match self.kind() {
+            OpcodeKind::Test(_) => true,
+            OpcodeKind::Special(op) => matches!(
+                op,
+                Jmp | JTrue
+                    | JFalse
+                    | JIEq
+                    | JINe
+                    | JILt
+                    | JILe
+                    | JFEq
+                    | JFNe
+                    | JFLt
+                    | JFLe
+                    | JFNlt
+                    | JFNle
+                    | Next
+                    | IAddNext
+                    | FAddNext
+                    | IAddJIEq
+                    | IAddJINe
+                    | IAddJILt
+                    | IAddJILe
+            ),
+            _ => false,
+        }
     }
 }
 
@@ -321,9 +357,9 @@ pub struct Instr {
     pub b: u32,
     /// The third field.
     pub c: u32,
-    /// The fourth field: a register of the scalar bank below 256.
+    /// The fourth field: a register of the scalar bank below 256, or a number that the opcode states.
     pub d: u8,
-    /// The fifth field, like `d`.
+    /// The fifth field, like `d`; of opcodes with [`Opcode::may_test`] flags.
     pub e: u8,
 }
 

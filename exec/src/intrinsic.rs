@@ -161,8 +161,8 @@ impl From<ScalarFault> for KernelError {
 /// - a *triple*: the result of a pair is the left operand of a third operation;
 /// - a *test*: the result of the operation is compared, and decides a jump.
 ///
-/// The intermediate results have no other use; the result of a test is stored. Only the last operation of a combination may
-/// fail, so that a failure belongs to it. Combinations are those that loops of programs execute often
+/// The intermediate results have no other use; the result of a test is stored. Of a pair or triple only the last operation may
+/// fail, so that a failure belongs to it; the failure of a test belongs to its operation, since a comparison does not fail. Combinations are those that loops of programs execute often
 /// (`flambeau run --profile` counts instructions).
 ///
 /// `for_each_operation!(define)` expands to
@@ -640,18 +640,24 @@ pub(crate) fn get_item(items: &ListItems, i: i64) -> Result<IValue, KernelError>
 /// Replaces an element; the old one is dropped after the lock is released, since its destructor may run arbitrary code.
 #[inline]
 pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelError> {
-    let old;
-    {
-        let mut items = list.write();
-        let at = wrap_index(i, items.len())?;
-        old = match &*items {
-            ListItems::Values(v) => Some(v[at].clone()),
-            _ => None,
-        };
-        items.set(at, value);
-    }
-    drop(old);
-    Ok(())
+    let old = replace_item(&mut list.write(), i, value);
+    old.map(drop)
+}
+
+/// Replaces an element, and returns the old one if it may have a destructor.
+#[inline]
+pub(crate) fn replace_item(
+    items: &mut ListItems,
+    i: i64,
+    value: IValue,
+) -> Result<Option<IValue>, KernelError> {
+    let at = wrap_index(i, items.len())?;
+    let old = match &*items {
+        ListItems::Values(v) => Some(v[at].clone()),
+        _ => None,
+    };
+    items.set(at, value);
+    Ok(old)
 }
 
 /// Appends an element; growth of large lists is checked against the memory limit.

@@ -201,3 +201,51 @@ fn operations_before_jumps() {
         assert!(listing.lines().any(|l| l.contains("= IMul s") && l.contains("; JI")), "{listing}");
     }
 }
+
+/// In a frame of more than 256 words, operations whose registers do not fit stay separate.
+#[test]
+fn registers_that_do_not_fit() {
+    for (words, all) in [(200, true), (300, false)] {
+        let differences = |i: usize| format!("%x{i} : int = aten::sub(%a, %i)");
+        let uses = |i: usize| {
+            let before = if i == 0 { "%t".to_owned() } else { format!("%y{}", i - 1) };
+            let product = format!("%m{i} : int = aten::mul({before}, %c)");
+            let sum = format!("%n{i} : int = aten::add(%m{i}, %x{i})");
+            format!("{product}\n      {sum}\n      %y{i} : int = aten::remainder(%n{i}, %small)")
+        };
+        let lines: Vec<String> = (0..words).map(differences).chain((0..words).map(uses)).collect();
+        let mut body = of(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        body.push_str(&format!("\n      %u : int = aten::add(%y{}, %x0)", words - 1));
+        let listing = compared(&counted("int", &body), ints);
+        let combined = listing.matches("IModBy (IAdd (IMul s").count();
+        assert!(combined > 100, "{combined}");
+        assert_eq!(combined == words, all, "{combined} of {words} are combined");
+    }
+}
+
+/// An operand that is used twice is computed on its own; one that branches compute is right on both ways.
+#[test]
+fn operands_with_other_uses() {
+    let body = of(&[
+        "%x : int = aten::mul(%t, %b)",
+        "%y : int = aten::add(%x, %x)",
+        "%z : int = aten::mul(%t, %c)",
+        "%w : int = aten::add(%z, %y)",
+        "%v : int = aten::sub(%w, %z)",
+        "%u : int = aten::remainder(%v, %small)",
+    ]);
+    let listing = compared(&counted("int", &body), ints);
+    assert!(listing.contains("= IMul s"), "{listing}");
+    let body = of(&[
+        "%q : bool = aten::lt(%t, %b)",
+        "%x : int = prim::If(%q)",
+        "  block0():",
+        "    %m : int = aten::mul(%t, %c)",
+        "    -> (%m)",
+        "  block1():",
+        "    %k : int = aten::mul(%t, %b)",
+        "    -> (%k)",
+        "%u : int = aten::add(%x, %i)",
+    ]);
+    compared(&counted("int", &body), ints);
+}

@@ -526,7 +526,10 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
         Opcode::ListSetB => set(i, ScalarKind::Bool, code, s, v)?,
         Opcode::ListSetV => {
             let value = steps::fetch(Operand(i.c), code, s, v);
-            crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?;
+            match steps::own_list(i.a, v) {
+                Some(items) => crate::intrinsic::replace_item(items, s.int(i.b), value).map(drop)?,
+                None => crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?,
+            }
         }
         Opcode::AppendI => append(i, ScalarKind::Int, code, s, v)?,
         Opcode::AppendF => append(i, ScalarKind::Float, code, s, v)?,

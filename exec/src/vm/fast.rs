@@ -14,6 +14,11 @@ use flambeau_ir::value::{Dict, DictMap, IValue, Str};
 /// Maximal length of strings that are concatenated without a check against the memory limit.
 const UNCHECKED_STRING_LEN: usize = 1024;
 
+/// Whether the memory limit leaves room for a string of this capacity.
+fn may_grow(capacity: usize) -> bool {
+    capacity <= UNCHECKED_STRING_LEN || flambeau_tensor::check_budget(capacity).is_ok()
+}
+
 /// Tries the fast path of a site; returns whether it applied.
 #[inline(never)]
 pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> bool {
@@ -113,6 +118,21 @@ impl<'a> Banks<'a> {
         }
     }
 
+    /// Returns a string that dies at the site after `append` has changed it; `None` if there is no such string, or it was left as
+    /// it was because it has other handles.
+    #[inline(always)]
+    fn appended(&mut self, operand: Operand, append: impl FnOnce(&Self, &mut Str) -> bool) -> Option<IValue> {
+        let OperandSource::Move(r) = operand.place() else { return None };
+        let mut value = std::mem::take(&mut self.v[r as usize]);
+        if let IValue::Str(text) = &mut value
+            && append(self, text)
+        {
+            return Some(value);
+        }
+        self.v[r as usize] = value;
+        None
+    }
+
     /// Returns the string in a register of the value bank, or the constant.
     #[inline(always)]
     fn text(&self, operand: Operand) -> Option<&Str> {
@@ -172,6 +192,11 @@ fn str_get(banks: &mut Banks<'_>, text: Operand, index: Operand) -> bool {
 
 #[inline(never)]
 fn str_add(banks: &mut Banks<'_>, a: Operand, b: Operand) -> bool {
+    let appended = banks
+        .appended(a, |banks, text| banks.text(b).is_some_and(|more| text.append(more.as_bytes(), may_grow)));
+    if let Some(sum) = appended {
+        return banks.complete(sum);
+    }
     match (banks.text(a), banks.text(b)) {
         // The memory of longer strings is checked by the kernel.
         (Some(a), Some(b)) if a.len() + b.len() <= UNCHECKED_STRING_LEN => {
@@ -200,12 +225,18 @@ fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> bool {
 #[inline(never)]
 pub(super) fn str_add_int(i: &Instr, number: i64, values: &mut ValueBank<'_, '_>) -> bool {
     let Some(mut banks) = Banks::new(i, &mut [], values) else { return false };
-    let Some(operand) = banks.operands.get(usize::from(i.e != 0)) else { return false };
-    let Some(text) = banks.text(*operand).filter(|text| text.len() <= UNCHECKED_STRING_LEN / 2) else {
+    let Some(&operand) = banks.operands.get(usize::from(i.e != 0)) else { return false };
+    let mut buffer = itoa::Buffer::new();
+    let number = buffer.format(number).as_bytes();
+    if i.e == 0
+        && let Some(sum) = banks.appended(operand, |_, text| text.append(number, may_grow))
+    {
+        return banks.complete(sum);
+    }
+    let Some(text) = banks.text(operand).filter(|text| text.len() <= UNCHECKED_STRING_LEN / 2) else {
         return false;
     };
-    let mut buffer = itoa::Buffer::new();
-    let (text, number) = (text.as_bytes(), buffer.format(number).as_bytes());
+    let text = text.as_bytes();
     let sum = if i.e == 0 { Str::concat(text, number) } else { Str::concat(number, text) };
     banks.complete(sum)
 }

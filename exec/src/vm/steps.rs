@@ -7,7 +7,7 @@ use crate::intrinsic::{self, ScalarKind};
 use crate::kernel::{KernelCx, Rets};
 use crate::structural::{self, one_value};
 use crate::tape;
-use flambeau_ir::value::{Future, IValue, List, ListItems};
+use flambeau_ir::value::{Future, IValue, List, ListItems, Object};
 use flambeau_tensor::Tensor;
 
 /// Returns the value of an operand.
@@ -567,20 +567,45 @@ fn grow<T>(v: &Vec<T>) -> Result<(), KernelError> {
 
 /// Returns slot `slot` of the object that an operand refers to.
 #[inline(never)]
-pub(super) fn get_slot(operand: u32, slot: u32, code: &Code, v: &[IValue]) -> Result<IValue, KernelError> {
-    let value = match Operand(operand).place() {
-        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
-        OperandSource::Const(c) => &code.constants[c as usize],
-        _ => &IValue::None,
+pub(super) fn get_slot(
+    operand: u32,
+    slot: u32,
+    code: &Code,
+    v: &mut [IValue],
+) -> Result<IValue, KernelError> {
+    let slot = slot as usize;
+    let found = match own_slots(operand, v) {
+        Some(slots) => slots.get(slot).cloned().unwrap_or(IValue::Uninitialized),
+        None => object(operand, code, v)?.get(slot),
     };
-    let IValue::Object(object) = value else { return Err(not_an_object(value)) };
-    match object.get(slot as usize) {
+    match found {
         IValue::Uninitialized => Err(KernelError::new(
             crate::Fault::Input,
             "AttributeError",
             "an attribute was read before it was set",
         )),
         found => Ok(found),
+    }
+}
+
+/// Returns the slots of an object whose only handle is in a register.
+#[inline]
+fn own_slots(operand: u32, v: &mut [IValue]) -> Option<&mut [IValue]> {
+    match &mut v[Operand(operand).register()? as usize] {
+        IValue::Object(object) => object.get_mut().map(Vec::as_mut_slice),
+        _ => None,
+    }
+}
+
+fn object<'v>(operand: u32, code: &'v Code, v: &'v [IValue]) -> Result<&'v Object, KernelError> {
+    let value = match Operand(operand).place() {
+        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
+        OperandSource::Const(c) => &code.constants[c as usize],
+        _ => &IValue::None,
+    };
+    match value {
+        IValue::Object(object) => Ok(object),
+        other => Err(not_an_object(other)),
     }
 }
 
@@ -621,14 +646,12 @@ pub(super) fn set_slot(
     slot: u32,
     value: IValue,
     code: &Code,
-    v: &[IValue],
+    v: &mut [IValue],
 ) -> Result<(), KernelError> {
-    let object = match Operand(operand).place() {
-        OperandSource::Copy(r) | OperandSource::Move(r) => &v[r as usize],
-        OperandSource::Const(c) => &code.constants[c as usize],
-        _ => &IValue::None,
-    };
-    let IValue::Object(object) = object else { return Err(not_an_object(object)) };
-    object.set(slot as usize, value);
+    if let Some(known) = own_slots(operand, v).and_then(|slots| slots.get_mut(slot as usize)) {
+        drop(std::mem::replace(known, value));
+        return Ok(());
+    }
+    object(operand, code, v)?.set(slot as usize, value);
     Ok(())
 }

@@ -100,6 +100,23 @@ impl Str {
         Str(Text::new(bytes))
     }
 
+    /// Appends bytes if this is the only handle; returns whether it is. `may_grow` is asked about a larger capacity in bytes.
+    #[must_use]
+    pub fn append(&mut self, more: &[u8], may_grow: impl FnOnce(usize) -> bool) -> bool {
+        let Some(text) = self.0.get_mut() else { return false };
+        let (len, capacity) = (text.bytes.len() + more.len(), text.bytes.capacity());
+        if len > capacity {
+            // Twice the capacity, so that appending costs constant time per byte.
+            let larger = len.max(2 * capacity);
+            if !may_grow(larger) || text.bytes.try_grow(larger).is_err() {
+                return false;
+            }
+        }
+        text.bytes.extend_from_slice(more);
+        *text.hash.get_mut() = 0;
+        true
+    }
+
     pub(super) fn id(&self) -> usize {
         self.0.address()
     }
@@ -285,6 +302,21 @@ mod tests {
         let mut s = String::new();
         write_float_exact(&mut s, x).expect("a string");
         s
+    }
+
+    #[test]
+    fn only_handles_are_appended_to() {
+        let mut text = Str::from("key");
+        let hash = text.hash_bytes();
+        assert!(text.append(b"s", |_| false), "there is room");
+        assert_eq!((text.as_bytes(), text.hash_bytes()), (&b"keys"[..], Str::from("keys").hash_bytes()));
+        assert_ne!(text.hash_bytes(), hash);
+        let other = text.clone();
+        assert!(!text.append(b"!", |_| true));
+        drop(other);
+        assert!(!text.append(&[b'x'; 40], |_| false));
+        assert!(text.append(&[b'x'; 40], |capacity| capacity >= 44));
+        assert_eq!(text.len(), 44);
     }
 
     #[test]

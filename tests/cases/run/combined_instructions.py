@@ -73,6 +73,22 @@ def texts(n: int):
     return parts, len(long), long[-3:]
 
 
+def grown(n: int):
+    s = ""
+    kept: List[str] = []
+    seen: Dict[str, int] = {}
+    for i in range(n):
+        s = s + "<" + str(i)
+        if i % 3 == 0:
+            kept.append(s)
+        if i % 4 == 0:
+            seen[s] = i
+        s += ">"
+        before = s
+        s = s + before[:2]
+    return s, kept, seen
+
+
 def smallest():
     text = ""
     for i in range(2):
@@ -120,6 +136,7 @@ def missing(text: str):
 # run: steps(97) == 118
 # run: primes(60) == [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59]
 # run: texts(3) == (['item-1000000007', '1000000007!', '-1000000007-1000000007', 'item0', '0!', '00', 'item1000000007', '-1000000007!', '10000000071000000007'], 1026, 'y01')
+# run: grown(5) == ('<0><0<1><0<2><0<3><0<4><0', ['<0', '<0><0<1><0<2><0<3'], {'<0': 0, '<0><0<1><0<2><0<3><0<4': 4})
 # run: smallest() == '-9223372036854775808-9223372036854775807'
 # run: tested('abcab', {'a': 1}, {1: 2, 3: 4}, [True, False, True, True, False]) == 2332232
 # run: tested('', {}, {}, []) == 0

@@ -31,11 +31,11 @@ impl Emit<'_> {
             }
         }
         self.compact(&deleted);
-        self.perform_tests();
+        self.mark_tests();
     }
 
-    /// Lets instructions that compute a condition perform its test, which follows the instructions that they skip.
-    fn perform_tests(&mut self) {
+    /// Marks instructions that compute a condition whose test follows the instructions that they skip: they perform the test.
+    fn mark_tests(&mut self) {
         for at in 0..self.instrs.len() {
             let i = self.instrs[at];
             let test = self.instrs.get(at + 1 + i.skipped());

@@ -4,13 +4,15 @@
 //! jumps to a test of this word, and a value that a loop carries is computed in one register and moved to another. This
 //! pass sees the whole code and its [`WordLiveness`]:
 //!
-//! 1. Jumps are threaded ([`threads`]): a jump to a test whose outcome is known continues at the target of the test; a test
-//!    whose outcome is known becomes a jump, or nothing.
-//! 2. An operation is combined with one that computes its operand before. A move of a moved word reads the first one. A move of a word that is not read afterwards is deleted; an operation whose
-//!    result is only moved computes it in the destination of the move; registers that are moved and never live at the same
-//!    time become one ([`coalesce`]); a comparison that is only tested becomes a comparing jump.
-//! 3. A test that jumps over a jump is inverted and jumps itself.
-//! 4. Two moves in sequence become one instruction, and so does an operation with the jump behind it ([`combine`]).
+//! 1. Jumps are threaded ([`threads`]), in rounds: a jump to a test whose outcome is known continues at the target of the
+//!    test; a test whose outcome is known becomes a jump, or nothing. Unreachable instructions are deleted.
+//! 2. A move of a moved word reads the first one.
+//! 3. Basic blocks are optimized from their ends: a move or operation whose result is not read is deleted; an operation whose
+//!    result is only moved computes it in the destination of the move; a comparison that is only tested becomes a comparing
+//!    jump; an operation is combined with one that computes its operand before.
+//! 4. Registers that are moved and never live at the same time become one ([`coalesce`]), and step 3 is repeated.
+//! 5. A test that jumps over a jump is inverted and jumps itself.
+//! 6. Two moves in sequence become one instruction, and so does an operation with the jump behind it ([`combine`]).
 //!
 //! Only code with loops is optimized: elsewhere, an instruction runs once.
 
@@ -62,7 +64,8 @@ impl Emit<'_> {
         self.compact(&deleted);
     }
 
-    /// Returns for each instruction whether another one than that before it precedes it.
+    /// Returns for each instruction whether control can reach it other than by falling through; a jump to the next instruction
+    /// falls through.
     fn targets(&self) -> Vec<bool> {
         let count = self.instrs.len();
         let mut is_target = vec![false; count + 1];
@@ -139,6 +142,10 @@ impl Emit<'_> {
                     continue;
                 }
                 Opcode::MovS if i.a == i.b || !liveness.is_live(i.a) => {
+                    deleted[at] = true;
+                    continue;
+                }
+                op if op.is_operation() && !op.may_fail() && !liveness.is_live(i.a) => {
                     deleted[at] = true;
                     continue;
                 }

@@ -2,8 +2,9 @@
 //!
 //! A branch of a loop with `break`, `continue` or `return` ends with moves of constants to the results of the branch, which
 //! are then tested. Where the outcome of a test is known, the path behind a jump is followed to where it is decided: its
-//! moves and operations are copied to the jump, and the tests on it vanish. A short end of a loop is copied as well, so that
-//! its jump is that of the loop.
+//! moves and operations are copied to the jump, and the tests on it vanish. A conjunction with a known bool, as the condition of a
+//! loop that can also end by `break`, becomes a move. A short end of a loop is copied as well, so that its jump is that of the
+//! loop.
 
 use super::super::Emit;
 use super::WINDOW;
@@ -56,6 +57,29 @@ impl Facts {
         if self.of(register).is_none() && self.0.len() < WINDOW {
             self.0.push((register, fact));
         }
+    }
+
+    /// Returns the move that computes the same as a conjunction or disjunction of two bools, one of which is known.
+    fn simplified(&self, emit: &Emit<'_>, i: Instr) -> Instr {
+        // The truth that decides the operation.
+        let decides = match i.op {
+            Opcode::BAnd => false,
+            Opcode::BOr => true,
+            _ => return i,
+        };
+        let truth = |register: u32| match emit.scalars.get(register as usize) {
+            Some(word) => Some(*word != 0),
+            None => self.truth(register),
+        };
+        let (b, c) = (truth(i.b), truth(i.c));
+        let from = match (b, c) {
+            _ if b == Some(decides) => i.b,
+            _ if c == Some(decides) => i.c,
+            (Some(_), _) => i.c,
+            (_, Some(_)) => i.b,
+            _ => return i,
+        };
+        Instr { op: Opcode::MovS, a: i.a, b: from, c: 0, d: 0, e: 0 }
     }
 
     /// Follows an instruction.
@@ -135,7 +159,8 @@ impl Emit<'_> {
                 let known = joins.remove(&at).filter(|join| join.jumps == predecessors[at]);
                 facts = known.unwrap_or_default().facts;
             }
-            let mut i = self.instrs[at];
+            let mut i = facts.simplified(self, self.instrs[at]);
+            self.instrs[at] = i;
             if let Opcode::JTrue | Opcode::JFalse = i.op
                 && let Some(truth) = facts.truth(i.a)
             {
@@ -219,6 +244,7 @@ impl Emit<'_> {
         let mut best: Option<(usize, usize, Option<usize>)> = None;
         for _ in 0..MAX_STEPS {
             let Some(&i) = self.instrs.get(position) else { break };
+            let i = facts.simplified(self, i);
             let target = i.c as usize;
             let is_backward = i.op.is_jump() && target <= position;
             let outcome = match i.op {
