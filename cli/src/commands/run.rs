@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Run bytecode without optimization.
     #[arg(long, conflicts_with = "reference")]
     unoptimized: bool,
-    /// Stop after this many loop iterations and function calls.
+    /// Stop after this many loop iterations and function calls of the program as it is optimized.
     #[arg(long, value_name = "UNITS")]
     fuel: Option<u64>,
     /// Stop if tensors would hold more than this many megabytes.
