@@ -214,7 +214,11 @@ impl ExecError {
 impl TraceEntry {
     fn write_to(&self, out: &mut String) -> fmt::Result {
         use fmt::Write as _;
-        let function = if self.function == Symbol::EMPTY { "<graph>" } else { self.function.as_str() };
+        // The last part of a qualified name, as PyTorch writes it; the file tells the rest.
+        let function = match self.function.as_str() {
+            "" => "<graph>",
+            name => name.rsplit_once('.').map_or(name, |(_, last)| last),
+        };
         let Some(range) = &self.range else {
             return writeln!(out, "  in {function}, at {}", self.op);
         };

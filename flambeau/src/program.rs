@@ -397,7 +397,7 @@ impl Entry {
         self.engine.run(&self.graph, &self.cache, host, records, bind).map_err(|mut error| {
             // The executed graph does not have a name.
             if let Some(outermost) = error.trace.first_mut().filter(|t| t.function == Symbol::EMPTY) {
-                outermost.function = Symbol::new(&self.name);
+                outermost.function = self.schema.name;
             }
             error
         })

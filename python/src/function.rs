@@ -229,7 +229,7 @@ impl PyFunction {
 
     /// The last part of the name.
     fn short_name(&self) -> &str {
-        let name = self.entry.name();
+        let name = self.entry.schema().name.as_str();
         name.rsplit_once('.').map_or(name, |(_, last)| last)
     }
 

@@ -300,7 +300,8 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         let device = object.getattr(intern!(self.py, "device"))?.str()?;
         if device.to_string_lossy() != "cpu" {
-            let text = format!("a generator of the device `{device}` was passed; there are only those of the CPU");
+            let text =
+                format!("a generator of the device `{device}` was passed; there are only those of the CPU");
             return Err(Failure::Raised(misuse(self.py, text)));
         }
         let generator = rng::generator_of(object)?;
@@ -662,7 +663,11 @@ impl<'a, 'py> Call<'a, 'py> {
                 _ => return Err(PyTypeError::new_err("the result is a future that is not done")),
             },
             IValue::Function(name) => PyString::new(py, name.as_str()).into_any(),
-            IValue::Generator(_) => match self.generators.iter().find(|(known, _)| value.is_same(&IValue::Generator(known.clone()))) {
+            IValue::Generator(_) => match self
+                .generators
+                .iter()
+                .find(|(known, _)| value.is_same(&IValue::Generator(known.clone())))
+            {
                 Some((_, of_torch)) => of_torch.clone(),
                 None => {
                     let text = "a generator that a program makes cannot be returned to Python";

@@ -90,3 +90,38 @@ def test_programs_seed_the_generator():
     assert torch.equal(torch.cat([seeded(9), torch.rand(3)]), wanted)
     seeds(9)
     assert torch.equal(torch.rand(6), wanted)
+
+
+def with_generator(n: int, g: torch.Generator | None):
+    return torch.rand([n], generator=g), torch.randn([n], generator=g)
+
+
+def returned(g: torch.Generator, other: torch.Generator):
+    a = torch.rand([2], generator=g)
+    b = torch.rand([2], generator=other)
+    return g, a, b
+
+
+def test_generators_are_arguments():
+    scripted = jit.script(with_generator)
+    own, of_torch = torch.Generator().manual_seed(5), torch.Generator().manual_seed(5)
+    for n in [3, 0, 700]:
+        for found, wanted in zip(scripted(n, own), with_generator(n, of_torch), strict=True):
+            assert torch.equal(found, wanted)
+    assert torch.equal(torch.rand(4, generator=own), torch.rand(4, generator=of_torch))
+    torch.manual_seed(7)
+    found = scripted(3, None)
+    torch.manual_seed(7)
+    assert all(map(torch.equal, found, with_generator(3, None)))
+
+
+def test_a_generator_that_occurs_twice_is_one():
+    own, of_torch = torch.Generator().manual_seed(1), torch.Generator().manual_seed(1)
+    back, *found = jit.script(returned)(own, own)
+    assert back is own
+    assert all(map(torch.equal, found, returned(of_torch, of_torch)[1:]))
+
+
+def test_other_objects_are_no_generators():
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Generator' for argument 'g'"):
+        jit.script(returned)(3, torch.Generator())
