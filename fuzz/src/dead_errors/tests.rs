@@ -5,9 +5,11 @@ use crate::case::Case;
 use crate::observe::Observation;
 use crate::selftest::session;
 use flambeau_ir::attr::names;
+use flambeau_ir::module::Function;
 use flambeau_ir::text::parse_graph;
-use flambeau_ir::{IValue, NodeId, Prim, Source};
+use flambeau_ir::{CompilationUnit, IValue, NodeId, Prim, Source, Symbol};
 use flambeau_tensor::Tensor;
+use std::sync::Arc;
 
 /// Returns the distinct ways in which a failing program on a vector of two elements may end: messages of errors, `ok`
 /// without an error.
@@ -427,4 +429,35 @@ fn a_branch_that_writes_only_its_own_values_needs_no_condition() {
 ";
     assert_eq!(ends(text), ["ok"]);
     assert_eq!(ends(&text.replace("relu_(%p)", "relu_(%x)")), [""; 0], "the memory is the caller's");
+}
+
+/// A function of the program that writes nothing leaves the memory of its operands as it is, also in a branch whose condition is
+/// unneeded.
+#[test]
+fn a_call_in_an_unneeded_branch_writes_what_its_body_writes() {
+    let text = "graph(%x : Tensor):
+  %y : Tensor = aten::mm(%x, %x)
+  %c : bool = aten::retains_grad(%y)
+  %r : Tensor = prim::If(%c)
+    block0():
+      -> (%y)
+    block1():
+      %f : Function = prim::Constant[name=\"__torch__.f\"]()
+      %z : Tensor = prim::CallFunction(%f, %y, %x)
+      -> (%z)
+  return (%x)
+";
+    let session = session();
+    let read = |text: &str| Arc::new(parse_graph(&Source::new("case.ir", text), session.registry()).unwrap());
+    let ends = |body: &str| {
+        let mut unit = CompilationUnit::new();
+        let text_of_body =
+            format!("graph(%y : Tensor, %x : Tensor):\n  %z : Tensor = {body}\n  return (%z)\n");
+        unit.define_function(Function::of_graph(Symbol::new("__torch__.f"), read(&text_of_body)));
+        let input = IValue::Tensor(Tensor::from_slice(&[1_f32, 2.0], &[2]).unwrap());
+        let case = Case { graph: read(text), unit: Arc::new(unit), inputs: vec![input] };
+        allowed_observations(&case).observations.iter().filter(|seen| seen.end.is_ok()).count()
+    };
+    assert!(ends("aten::neg(%x)") > 0);
+    assert_eq!(ends("aten::relu_(%x)"), 0, "the memory is the caller's");
 }
