@@ -82,8 +82,7 @@ impl Code {
                 return format!("s{} = {name} {}", i.a, self.arguments(op, &[i.b, i.c]));
             }
             OpcodeKind::Pair([first, second]) => {
-                let pair = self.pair(i, first, second);
-                return format!("s{} = {pair}", i.a);
+                return format!("s{} = {}", i.a, self.pair(i, first, second));
             }
             OpcodeKind::RightPair([first, second]) => {
                 let (left, first_arguments) =
@@ -104,8 +103,7 @@ impl Code {
         match op {
             MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
             MovPair => {
-                let [b, d] = [i.b, u32::from(i.d)].map(|r| s(r, ScalarKind::Int));
-                format!("s{} = {b}; s{} = {d}", i.a, i.c)
+                format!("s{} = {}; s{} = {}", i.a, s(i.b, ScalarKind::Int), i.c, s(d, ScalarKind::Int))
             }
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),

@@ -5,12 +5,15 @@
 //! The state moves to the engine of the run when it first draws, and back when Python runs: after the run and before a call of Python
 //! within it. Runs that draw nothing cost nothing. Both sides use MT19937; the layout of the state is that of `torch.get_rng_state`.
 
+use flambeau::IValue;
 use flambeau::ir::value::Generator;
 use flambeau::tensor::Device;
 use flambeau::tensor::random::Engine;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::errors::misuse;
 
 /// Bytes of the state: seed, number of words left, a flag and the position (24 bytes), the words as 64-bit integers, three `f64` of a pair
 /// of normal numbers with a flag (32 bytes), and an `f32` with a flag (8 bytes).
@@ -39,17 +42,49 @@ pub(crate) fn torch_generator() -> Generator {
     GENERATOR.with(Generator::clone)
 }
 
-/// Returns a generator that draws from an object of PyTorch's class `Generator`, which must be of the CPU.
-///
-/// # Errors
-/// The exception of PyTorch.
-pub(crate) fn generator_of(object: &Bound<'_, PyAny>) -> PyResult<Generator> {
-    let py = object.py();
-    let seed = object.call_method0(intern!(py, "initial_seed"))?.extract()?;
-    let object = object.clone().unbind();
-    Ok(Generator::with_source(Device::CPU, seed, move || {
-        Python::attach(|py| engine_in(py, Some(object.bind(py))))
-    }))
+/// The generators of PyTorch among the arguments of a call, each with the generator that draws from it.
+#[derive(Default)]
+pub(crate) struct Generators<'py>(Vec<(Generator, Bound<'py, PyAny>)>);
+
+impl<'py> Generators<'py> {
+    /// Returns a generator that draws from an object of PyTorch's class `Generator`: the same one for the same object.
+    ///
+    /// # Errors
+    /// Returns an error if the generator is not of the CPU, or the exception of PyTorch.
+    pub(crate) fn of_object(&mut self, object: &Bound<'py, PyAny>) -> PyResult<Generator> {
+        if let Some((known, _)) = self.0.iter().find(|(_, of_torch)| of_torch.is(object)) {
+            return Ok(known.clone());
+        }
+        let py = object.py();
+        let device = object.getattr(intern!(py, "device"))?.str()?;
+        if device.to_string_lossy() != "cpu" {
+            return Err(misuse(
+                py,
+                format!("a generator of the device `{device}` was passed; there are only those of the CPU"),
+            ));
+        }
+        let seed = object.call_method0(intern!(py, "initial_seed"))?.extract()?;
+        let source = object.clone().unbind();
+        let generator = Generator::with_source(Device::CPU, seed, move || {
+            Python::attach(|py| engine_in(py, Some(source.bind(py))))
+        });
+        self.0.push((generator.clone(), object.clone()));
+        Ok(generator)
+    }
+
+    /// Returns the object of PyTorch from which a generator draws.
+    pub(crate) fn object_of(&self, generator: &IValue) -> Option<Bound<'py, PyAny>> {
+        let is_it = |own: &Generator| generator.is_same(&IValue::Generator(own.clone()));
+        self.0.iter().find(|(own, _)| is_it(own)).map(|(_, of_torch)| of_torch.clone())
+    }
+
+    /// Moves the states back to PyTorch.
+    ///
+    /// # Errors
+    /// The exception of PyTorch.
+    pub(crate) fn give_back(&self, py: Python<'_>) -> PyResult<()> {
+        self.0.iter().try_for_each(|(own, of_torch)| give_back(py, own, Some(of_torch)))
+    }
 }
 
 /// Moves the state back to PyTorch, to an object or to its default generator, if the generator drew numbers.

@@ -10,7 +10,7 @@
 use flambeau::exec::tape;
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::value::{Dict, EnumValue, Generator, HostObject, HostValue, List, Object, Str, Tuple};
+use flambeau::ir::value::{Dict, EnumValue, HostObject, HostValue, List, Object, Str, Tuple};
 use flambeau::ir::{Symbol, Type};
 use flambeau::tensor::{Complex, Device, Layout, Tensor};
 use flambeau::{Error, IValue};
@@ -56,8 +56,7 @@ pub(crate) struct Call<'a, 'py> {
     program: Option<&'a Hosted>,
     /// Objects that were made for instances of Python classes, with the instances.
     objects: Vec<(Object, Bound<'py, PyAny>)>,
-    /// Generators that draw from generators of PyTorch, with those.
-    generators: Vec<(Generator, Bound<'py, PyAny>)>,
+    generators: rng::Generators<'py>,
     loans: Loans,
     tensors: SmallVec<[Taken<'py>; 4]>,
     library: Option<Library>,
@@ -130,7 +129,7 @@ impl<'a, 'py> Call<'a, 'py> {
             py,
             program,
             objects: Vec::new(),
-            generators: Vec::new(),
+            generators: rng::Generators::default(),
             loans: Loans::default(),
             tensors: SmallVec::new(),
             library: None,
@@ -286,27 +285,14 @@ impl<'a, 'py> Call<'a, 'py> {
         }
     }
 
-    /// Converts a generator of PyTorch on the CPU. A generator that occurs twice becomes one generator.
+    /// Converts a generator of PyTorch.
     fn generator(&mut self, object: &Bound<'py, PyAny>) -> Converted {
-        if let Some((known, _)) = self.generators.iter().find(|(_, of_torch)| of_torch.is(object)) {
-            return Ok(IValue::Generator(known.clone()));
-        }
         let is_generator = match torch(self.py)? {
             Some(torch) => object.is_instance(torch.generator.bind(self.py))?,
             None => false,
         };
-        if !is_generator {
-            return Err(Failure::Type);
-        }
-        let device = object.getattr(intern!(self.py, "device"))?.str()?;
-        if device.to_string_lossy() != "cpu" {
-            let text =
-                format!("a generator of the device `{device}` was passed; there are only those of the CPU");
-            return Err(Failure::Raised(misuse(self.py, text)));
-        }
-        let generator = rng::generator_of(object)?;
-        self.generators.push((generator.clone(), object.clone()));
-        Ok(IValue::Generator(generator))
+        let own = is_generator.then(|| self.generators.of_object(object)).transpose()?;
+        own.map(IValue::Generator).ok_or(Failure::Type)
     }
 
     /// Moves the states of generators among the arguments back to PyTorch.
@@ -314,7 +300,7 @@ impl<'a, 'py> Call<'a, 'py> {
     /// # Errors
     /// The exception of PyTorch.
     pub(crate) fn give_back_generators(&self) -> PyResult<()> {
-        self.generators.iter().try_for_each(|(own, of_torch)| rng::give_back(self.py, own, Some(of_torch)))
+        self.generators.give_back(self.py)
     }
 
     fn too_deep(&self) -> Failure {
@@ -663,17 +649,9 @@ impl<'a, 'py> Call<'a, 'py> {
                 _ => return Err(PyTypeError::new_err("the result is a future that is not done")),
             },
             IValue::Function(name) => PyString::new(py, name.as_str()).into_any(),
-            IValue::Generator(_) => match self
-                .generators
-                .iter()
-                .find(|(known, _)| value.is_same(&IValue::Generator(known.clone())))
-            {
-                Some((_, of_torch)) => of_torch.clone(),
-                None => {
-                    let text = "a generator that a program makes cannot be returned to Python";
-                    return Err(PyTypeError::new_err(text));
-                }
-            },
+            IValue::Generator(_) => self.generators.object_of(value).ok_or_else(|| {
+                PyTypeError::new_err("a generator that a program makes cannot be returned to Python")
+            })?,
         })
     }
 
@@ -708,10 +686,9 @@ impl<'a, 'py> Call<'a, 'py> {
     /// # Errors
     /// The exception of PyTorch.
     pub(crate) fn is_under_no_grad(&self) -> PyResult<bool> {
-        match torch(self.py)?.filter(|_| self.is_of_torch()) {
-            Some(torch) => Ok(!torch.is_grad_enabled.bind(self.py).call0()?.is_truthy()?),
-            None => Ok(false),
-        }
+        // Whether PyTorch is imported is a look-up in a dictionary.
+        let torch = if self.is_of_torch() { torch(self.py)? } else { None };
+        torch.map_or(Ok(false), |torch| Ok(!torch.is_grad_enabled.bind(self.py).call0()?.is_truthy()?))
     }
 
     fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {

@@ -125,7 +125,7 @@ const _: () = assert!(MIN_FRAME_WORDS == 1 << u8::BITS);
 /// }
 /// ```
 macro_rules! dispatch {
-    ([$op:expr, $i:ident, $s:ident, $values:ident, $skip:ident, $step:block, $exit:ident, $jump:ident, $perform_test:ident, { $($arms:tt)* }] {
+    ([$op:expr, $i:ident, $s:ident, $values:ident, $step:block, $exit:ident, $jump:ident, { $($arms:tt)* }] {
         { $($pair:ident = $p1:ident, $p2:ident;)* }
         { $($right:ident = $r1:ident, $r2:ident;)* }
         { $($triple:ident = $t1:ident, $t2:ident, $t3:ident;)* }
@@ -176,7 +176,7 @@ macro_rules! dispatch {
             Opcode::Is | Opcode::IsNot => {
                 let word = steps::is($i, $values.code, $s.words(), $values.v);
                 $s.set($i.a, word);
-                $perform_test!($i, word);
+                $jump!(tested $i, word);
             }
             Opcode::Load => if !common::load_word($i, $s.words(), $values.v) $step,
             Opcode::UnboxI => match common::word($values.v, $i.b, ScalarKind::Int) {
@@ -206,7 +206,7 @@ macro_rules! dispatch {
             Opcode::ListGetB => match common::element::<bool>($values.v, $i.b, $s.int($i.c)) {
                 Some(word) => {
                     $s.set($i.a, word);
-                    $perform_test!($i, word);
+                    $jump!(tested $i, word);
                 }
                 None => $step,
             },
@@ -228,37 +228,37 @@ macro_rules! dispatch {
                 Some(word) => $s.set($i.a, word),
                 None => $step,
             },
-            Opcode::ListGetNested => $skip!(steps::get_nested($i, $s.words(), $values.v)),
-            Opcode::Fast => $skip!(usize::from(fast::run($i, $s.words(), $values))),
+            Opcode::ListGetNested => $jump!(skip steps::get_nested($i, $s.words(), $values.v)),
+            Opcode::Fast => $jump!(skip usize::from(fast::run($i, $s.words(), $values))),
             Opcode::StrAddInt => if fast::str_add_int($i, $s.int($i.b), $values) {
-                $skip!(4);
+                $jump!(skip 4);
             },
             Opcode::DictGetI => if let Some(word) = dicts::get_of_int($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $skip!(1);
+                $jump!(skip 1);
             },
             Opcode::DictGetS => if let Some(word) = dicts::get_of_str($i, $values) {
                 $s.set($i.a, word);
-                $skip!(1);
+                $jump!(skip 1);
             },
             Opcode::DictHasI => if let Some(word) = dicts::has_int($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $skip!(1);
-                $perform_test!($i, word);
+                $jump!(skip 1);
+                $jump!(tested $i, word);
             },
             Opcode::DictHasS => if let Some(word) = dicts::has_str($i, $values) {
                 $s.set($i.a, word);
-                $skip!(1);
-                $perform_test!($i, word);
+                $jump!(skip 1);
+                $jump!(tested $i, word);
             },
             Opcode::DictSetI => {
-                $skip!(usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values)));
+                $jump!(skip usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values)));
             }
-            Opcode::DictSetS => $skip!(usize::from(dicts::set_of_str($i, $s.get($i.a), $values))),
+            Opcode::DictSetS => $jump!(skip usize::from(dicts::set_of_str($i, $s.get($i.a), $values))),
             Opcode::ByteIs => if let Some(word) = common::byte_is($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
-                $skip!(4);
-                $perform_test!($i, word);
+                $jump!(skip 4);
+                $jump!(tested $i, word);
             },
             Opcode::Count
             | Opcode::ListSetV
@@ -375,52 +375,42 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // The instructions behind the current one.
     let mut next = instrs[*at..].iter();
     let mut left = values.env.fuel;
-    // The position of the next instruction. `next_position!()` expands to `instrs.len() - next.len()`.
-    macro_rules! next_position {
-        () => {
-            instrs.len() - next.len()
-        };
-    }
     // Leaves the loop with its state written back. `exit!(Exit::Sync)` expands to
-    // `{ (*at, values.env.fuel) = (next_position!() - 1, left); return Exit::Sync; }`.
+    // `{ (*at, values.env.fuel) = (instrs.len() - next.len() - 1, left); return Exit::Sync; }`.
     macro_rules! exit {
         ($exit:expr) => {{
-            (*at, values.env.fuel) = (next_position!() - 1, left);
+            (*at, values.env.fuel) = (instrs.len() - next.len() - 1, left);
             return $exit;
         }};
     }
-    // Skips instructions. `skip!(4)` expands to `{ next = next.as_slice()[4..].iter(); }`.
-    macro_rules! skip {
-        ($count:expr) => {{
+    // Continues elsewhere. `jump!(i, taken)` jumps to the target of an instruction if it is taken, and expands to
+    // `if taken { let target = i.c as usize; if target < /* position of the next instruction */ { /* consume fuel, or exit */ } next = instrs[target..].iter(); continue; }`;
+    // `jump!(skip 4)` skips instructions: `{ next = next.as_slice()[4..].iter(); }`; `jump!(tested i, word)` performs the test of a
+    // condition that the next instruction is, if the current one says so:
+    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`.
+    macro_rules! jump {
+        (skip $count:expr) => {{
             let count = $count;
             next = next.as_slice()[count..].iter();
         }};
-    }
-    // Continues at the jump target, or with the next instruction. `jump!(i, taken)` expands to
-    // `if taken { let target = i.c as usize; if target < next_position!() { /* consume fuel, or exit */ } next = instrs[target..].iter(); continue; }`.
-    macro_rules! jump {
+        (tested $i:ident, $word:expr) => {
+            if $i.e & TESTS != 0
+                && let Some(test) = next.next()
+            {
+                watch.executed(|| instrs.len() - next.len() - 1);
+                jump!(test, ($word != 0) == (test.op == Opcode::JTrue));
+            }
+        };
         ($i:ident, $taken:expr) => {
             if $taken {
                 let target = $i.c as usize;
-                if target < next_position!()
+                if target < instrs.len() - next.len()
                     && let Err(error) = consume_fuel(&mut left, values.env.host)
                 {
                     exit!(Exit::Fail(error));
                 }
                 next = instrs[target..].iter();
                 continue;
-            }
-        };
-    }
-    // Performs the test of a condition that the next instruction is, if the current one says so. `perform_test!(i, word)` expands to
-    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`.
-    macro_rules! perform_test {
-        ($i:ident, $word:expr) => {
-            if $i.e & TESTS != 0
-                && let Some(test) = next.next()
-            {
-                watch.executed(|| next_position!() - 1);
-                jump!(test, ($word != 0) == (test.op == Opcode::JTrue));
             }
         };
     }
@@ -442,25 +432,17 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             }
         }};
     }
-    // A sum, then a jump. `add!(i, <)` expands to
-    // `{ s.set(i.a, /* s[a] + s[b] */); jump!(i, s.int(u32::from(i.d)) < s.int(u32::from(i.e))); }`.
-    macro_rules! add {
-        ($i:ident, $compare:tt) => {{
-            s.set($i.a, s.int($i.a).wrapping_add(s.int($i.b)) as u64);
-            jump!($i, s.int(u32::from($i.d)) $compare s.int(u32::from($i.e)));
-        }};
-    }
     while let Some(i) = next.next() {
-        watch.executed(|| next_position!() - 1);
+        watch.executed(|| instrs.len() - next.len() - 1);
         // What no common case covers. A block per arm, because a common one would take machine registers from all arms.
-        for_each_operation!(dispatch i.op, i, s, values, skip, {
+        for_each_operation!(dispatch i.op, i, s, values, {
             match value_step(i, s.words(), values) {
                 Ok(Outcome::Next) => {}
-                Ok(Outcome::Skip(count)) => skip!(count),
+                Ok(Outcome::Skip(count)) => jump!(skip count),
                 Ok(Outcome::Leave) => exit!(leave(i)),
                 Err(error) => exit!(Exit::Fail(error)),
             }
-        }, exit, jump, perform_test, {
+        }, exit, jump, {
             Opcode::MovS => s.set(i.a, s.get(i.b)),
             Opcode::MovPair => {
                 s.set(i.a, s.get(i.b));
@@ -479,10 +461,22 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
             Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
             Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
-            Opcode::IAddJIEq => add!(i, ==),
-            Opcode::IAddJINe => add!(i, !=),
-            Opcode::IAddJILt => add!(i, <),
-            Opcode::IAddJILe => add!(i, <=),
+            Opcode::IAddJIEq => {
+                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
+                jump!(i, s.int(u32::from(i.d)) == s.int(u32::from(i.e)));
+            }
+            Opcode::IAddJINe => {
+                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
+                jump!(i, s.int(u32::from(i.d)) != s.int(u32::from(i.e)));
+            }
+            Opcode::IAddJILt => {
+                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
+                jump!(i, s.int(u32::from(i.d)) < s.int(u32::from(i.e)));
+            }
+            Opcode::IAddJILe => {
+                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
+                jump!(i, s.int(u32::from(i.d)) <= s.int(u32::from(i.e)));
+            }
             Opcode::Next => next!(i, i.a, i.b),
             Opcode::IAddNext => {
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))

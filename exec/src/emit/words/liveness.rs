@@ -109,14 +109,12 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             f(Read(i.b));
             f(Write(i.a));
         }
-        IAddNext | FAddNext => {
+        IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
             [i.a, i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
             f(Write(i.a));
-            f(Write(u32::from(i.d)));
-        }
-        IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
-            [i.a, i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
-            f(Write(i.a));
+            if matches!(op, IAddNext | FAddNext) {
+                f(Write(u32::from(i.d)));
+            }
         }
         UnboxI | UnboxF | UnboxB | ListLen => {
             word(Operand(i.b)).into_iter().for_each(|r| f(Read(r)));
