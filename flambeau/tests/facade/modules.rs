@@ -308,14 +308,14 @@ fn tracebacks_have_every_call() {
     let pair = |(function, text): (&str, &str)| (function.to_owned(), text.to_owned());
     let three = IValue::Tensor(Tensor::from_slice(&[1.0_f32, -2.0, 0.5], &[1, 3]).expect("small"));
     let calls = [
-        ("forward", "self.helper"),
+        ("__torch__.Nested.forward", "self.helper"),
         ("__torch__.Nested.helper", "self.b"),
         ("__torch__.Block.forward", "self.lin"),
         ("__torch__.torch.nn.modules.linear.Linear.forward", "F.linear"),
     ]
     .map(pair);
     let tasks = [
-        ("forward", "torch.jit.wait"),
+        ("__torch__.Tasks.forward", "torch.jit.wait"),
         ("<forked function>", "torch.jit.fork(self.deep, x"),
         ("__torch__.Tasks.deep", "torch.jit.wait"),
         ("__torch__.Tasks.deep", "torch.jit.fork(self.shifted, x * self.inner.by"),
