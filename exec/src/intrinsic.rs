@@ -162,8 +162,8 @@ impl From<ScalarFault> for KernelError {
 /// - a *test*: the result of the operation is compared, and decides a jump.
 ///
 /// The intermediate results have no other use; the result of a test is stored. Of a pair or triple only the last operation may
-/// fail, so that a failure belongs to it; the failure of a test belongs to its operation, since a comparison does not fail. Combinations are those that loops of programs execute often
-/// (`flambeau run --profile` counts instructions).
+/// fail, so that a failure belongs to it; the failure of a test belongs to its operation, since a comparison does not fail.
+/// Combinations are those that loops of programs execute often (`flambeau run --profile` counts instructions).
 ///
 /// `for_each_operation!(define)` expands to
 ///
@@ -640,24 +640,24 @@ pub(crate) fn get_item(items: &ListItems, i: i64) -> Result<IValue, KernelError>
 /// Replaces an element; the old one is dropped after the lock is released, since its destructor may run arbitrary code.
 #[inline]
 pub(crate) fn list_set(list: &List, i: i64, value: IValue) -> Result<(), KernelError> {
-    let old = replace_item(&mut list.write(), i, value);
-    old.map(drop)
+    let old = {
+        let mut items = list.write();
+        let at = wrap_index(i, items.len())?;
+        replace_item(&mut items, at, value)
+    };
+    drop(old);
+    Ok(())
 }
 
-/// Replaces an element, and returns the old one if it may have a destructor.
+/// Replaces the element at a position, and returns the old one if it may have a destructor.
 #[inline]
-pub(crate) fn replace_item(
-    items: &mut ListItems,
-    i: i64,
-    value: IValue,
-) -> Result<Option<IValue>, KernelError> {
-    let at = wrap_index(i, items.len())?;
+pub(crate) fn replace_item(items: &mut ListItems, at: usize, value: IValue) -> Option<IValue> {
     let old = match &*items {
         ListItems::Values(v) => Some(v[at].clone()),
         _ => None,
     };
     items.set(at, value);
-    Ok(old)
+    old
 }
 
 /// Appends an element; growth of large lists is checked against the memory limit.

@@ -521,7 +521,10 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Resul
         Opcode::ListSetV => {
             let value = steps::fetch(Operand(i.c), code, s, v);
             match steps::own_list(i.a, v) {
-                Some(items) => crate::intrinsic::replace_item(items, s.int(i.b), value).map(drop)?,
+                Some(items) => {
+                    let at = crate::intrinsic::wrap_index(s.int(i.b), items.len())?;
+                    drop(crate::intrinsic::replace_item(items, at, value));
+                }
                 None => crate::intrinsic::list_set(steps::list(i.a, code, v)?, s.int(i.b), value)?,
             }
         }
