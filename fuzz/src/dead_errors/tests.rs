@@ -437,9 +437,11 @@ fn a_branch_that_writes_only_its_own_values_needs_no_condition() {
 fn a_call_in_an_unneeded_branch_writes_what_its_body_writes() {
     let text = "graph(%x : Tensor):
   %y : Tensor = aten::mm(%x, %x)
-  %c : bool = aten::retains_grad(%y)
+  %c : bool = aten::is_nonzero(%y)
   %r : Tensor = prim::If(%c)
     block0():
+      %l : Tensor[] = prim::ListConstruct(%y)
+       = aten::clear(%l)
       -> (%y)
     block1():
       %f : Function = prim::Constant[name=\"__torch__.f\"]()
