@@ -576,7 +576,7 @@ impl GradientPlan {
             let depends = depends.get(i).copied().unwrap_or(true);
             match Gradient::tensor_at(values, path) {
                 None if depends => return Ok(Outcome::Refused("a result is not where its type says".into())),
-                found => made.push(found.filter(|_| depends)),
+                found => made.push(found.filter(|tensor| depends && has_gradients(tensor.dtype()))),
             }
         }
         // No kernel converts gradients of this dtype.
@@ -696,6 +696,11 @@ fn whole(
         editor.add_output(output);
     }
     Ok(graph)
+}
+
+/// Whether tensors of a dtype can require gradients. The dtype of a result may depend on a branch.
+fn has_gradients(dtype: DType) -> bool {
+    dtype.is_floating() || dtype.is_complex()
 }
 
 /// Runs without a tape.

@@ -441,6 +441,37 @@ fn views_of_a_dtype_require_no_gradient() {
     }
 }
 
+/// The integral over no samples has the dtype of the samples, and no gradient if these are integers.
+#[test]
+fn integrals_over_no_samples_have_the_dtype_of_samples() {
+    let text = "
+def f(y, x):
+    return torch.trapezoid(y, x), torch.trapezoid(y, dx=2.0), torch.cumulative_trapezoid(y, x)
+";
+    for calls in [0, u32::MAX] {
+        let session = Session::builder().standard().differentiated_after(calls).build().unwrap();
+        let entry = session.compile_source(text, "integrals.py").unwrap().entry("f").unwrap();
+        for (n, y_dtype) in
+            [(3, DType::F64), (0, DType::F64), (3, DType::I32), (0, DType::I32), (0, DType::F64)]
+        {
+            let y = Tensor::full(&[n], 1.0.into(), y_dtype).unwrap();
+            let x = Tensor::full(&[n], 1.0.into(), DType::F64).unwrap();
+            x.set_requires_grad(true);
+            y.set_requires_grad(y_dtype == DType::F64);
+            let found = entry.call(&[IValue::Tensor(y), IValue::Tensor(x)], &[]).unwrap();
+            let IValue::Tuple(found) = &found else { panic!("three tensors") };
+            let flags: Vec<_> =
+                found.items().iter().map(|t| t.as_tensor().unwrap().requires_grad()).collect();
+            let real = y_dtype == DType::F64;
+            assert_eq!(flags, [n > 0 || real, real, true], "{n} samples of {y_dtype:?}, {calls}");
+            let dtypes: Vec<_> = found.items().iter().map(|t| t.as_tensor().unwrap().dtype()).collect();
+            let of_sum = if n > 0 { DType::F64 } else { y_dtype };
+            let even = if n > 0 && y_dtype == DType::I32 { DType::F32 } else { y_dtype };
+            assert_eq!(dtypes, [of_sum, even, DType::F64], "{n} samples of {y_dtype:?}, {calls}");
+        }
+    }
+}
+
 const BRANCHES: &str = "
 def f(x, n: int):
     y = torch.dropout(x, 0.5, True) * n

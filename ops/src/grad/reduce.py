@@ -302,6 +302,11 @@ def wrapped(dim: int, y: Tensor) -> int:
 def trapezoids(y: Tensor, x: Tensor, dim: int) -> Tensor:
     return areas(y, dim) * steps_along(x, y, dim)
 
+def sum_of_trapezoids(y: Tensor, x: Tensor, dim: int) -> Tensor:
+    found = trapezoids(y, x, dim).sum([dim]) / 2
+    # The integral over no samples has the dtype of `y`.
+    return found.to(y.dtype) if y.size(dim) == 0 else found
+
 def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
     # The segments of all rows before the axis, as one row of segments. They need not cover the rows.
     counts = torch.zeros([0], dtype=torch.int64)
