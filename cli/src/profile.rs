@@ -74,7 +74,7 @@ impl Profile {
         let _ = writeln!(text, "{} {calls}, {per_call:.2} us per call", self.calls);
         self.table(&mut text, "operator", operators, Some(("(interpreter)", rest)));
         self.table(&mut text, "source line", lines, None);
-        self.instructions.entries().iter().for_each(|entry| instructions_text(&mut text, entry));
+        self.codes(entry).for_each(|(name, counts)| instructions_text(&mut text, &name, counts));
         text + &plans_text(entry) + &deoptimizations_text(entry)
     }
 
@@ -91,8 +91,21 @@ impl Profile {
             "machine_us": micros(self.time.saturating_sub(inside.time)),
             "operators": rows(operators),
             "lines": rows(lines),
-            "codes": self.instructions.entries().iter().map(instructions_json).collect::<Vec<_>>(),
+            "codes": self.codes(entry).map(|(name, counts)| instructions_json(&name, counts)).collect::<Vec<_>>(),
             "plans": plans_text(entry) + &deoptimizations_text(entry),
+        })
+    }
+
+    /// Returns the counts of each code with the name of its function. The code that runs first is that of the entry; other code
+    /// without a function is that of a subgraph.
+    fn codes<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (String, &'a CodeCounts)> {
+        self.instructions.entries().iter().enumerate().map(|(at, counts)| {
+            let name = match (at, counts.code.function()) {
+                (0, _) => entry.name().to_owned(),
+                (_, name) if name.is_empty() => "(subgraph)".to_owned(),
+                (_, name) => name.to_string(),
+            };
+            (name, counts)
         })
     }
 
@@ -110,29 +123,21 @@ impl Profile {
 }
 
 /// Appends the listing of a code with the number of executions of each instruction.
-fn instructions_text(text: &mut String, entry: &CodeCounts) {
+fn instructions_text(text: &mut String, name: &str, entry: &CodeCounts) {
     let all: u64 = entry.counts.iter().sum();
-    let _ = writeln!(text, "{:>10}   at  instruction of {}", all, name_of(entry));
+    let _ = writeln!(text, "{all:>10}   at  instruction of {name}");
     for (at, (line, count)) in entry.code.listing().iter().zip(&entry.counts).enumerate() {
         let _ = writeln!(text, "{count:>10} {at:4}  {line}");
     }
 }
 
-fn instructions_json(entry: &CodeCounts) -> Value {
+fn instructions_json(name: &str, entry: &CodeCounts) -> Value {
     let lines = entry.code.listing();
     let instructions = entry.code.instrs().iter().zip(lines).zip(&entry.counts);
     let rows = instructions.map(
         |((instr, line), count)| json!({"opcode": format!("{:?}", instr.op), "text": line, "count": count}),
     );
-    json!({"function": name_of(entry), "instructions": rows.collect::<Vec<_>>()})
-}
-
-/// Returns the function of a code; subgraphs and plans have no name.
-fn name_of(entry: &CodeCounts) -> String {
-    match entry.code.function() {
-        name if name.is_empty() => "(graph)".to_owned(),
-        name => name.to_string(),
-    }
+    json!({"function": name, "instructions": rows.collect::<Vec<_>>()})
 }
 
 fn micros(time: Duration) -> f64 {

@@ -203,6 +203,12 @@ for_each_operation! {
     ListGetB,
     /// `v[a]` = element `s[c]` of the list `v[b]`.
     ListGetV,
+    /// The end of a loop over the list `operand b`, whose length the loop does not change: `s[d] += 1`. If there is an element
+    /// `s[d]`, `s[a]` = this element, a number of kind `e`, and jumps to `c`. The instruction before `c` reads the same element:
+    /// jumps there instead if the list is shared.
+    ListNext,
+    /// … `v[a]` = this element.
+    ListNextV,
     /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
     ListSetI,
     /// … of f64.
@@ -336,6 +342,8 @@ impl Opcode {
                     | Next
                     | IAddNext
                     | FAddNext
+                    | ListNext
+                    | ListNextV
                     | IAddJIEq
                     | IAddJINe
                     | IAddJILt

@@ -163,7 +163,7 @@ impl From<ScalarFault> for KernelError {
 ///
 /// The intermediate results have no other use; the result of a test is stored. Of a pair or triple only the last operation may
 /// fail, so that a failure belongs to it; the failure of a test belongs to its operation, since a comparison does not fail.
-/// Combinations are those that loops of programs execute often (`flambeau run --profile` counts instructions).
+/// Combinations are those that programs execute often (`cargo xtask conform --count-instructions`, `flambeau run --profile`).
 ///
 /// `for_each_operation!(define)` expands to
 ///
@@ -209,6 +209,8 @@ macro_rules! for_each_operation {
                     FMulAdd = FMul, FAdd;
                     FMulSub = FMul, FSub;
                     FMulMul = FMul, FMul;
+                    IToFAdd = IToF, FAdd;
+                    IToFSub = IToF, FSub;
                     IToFMul = IToF, FMul;
                     IToFDiv = IToF, FDiv;
                 }
@@ -217,6 +219,10 @@ macro_rules! for_each_operation {
                     FMulRAdd = FMul, FAdd;
                     FMulRSub = FMul, FSub;
                     FDivRAdd = FDiv, FAdd;
+                    IToFRAdd = IToF, FAdd;
+                    IToFRSub = IToF, FSub;
+                    IToFRMul = IToF, FMul;
+                    IToFRDiv = IToF, FDiv;
                 }
                 {
                     IAddMulAdd = IAdd, IMul, IAdd;
@@ -614,8 +620,17 @@ pub(crate) fn index_error() -> KernelError {
 /// Resolves a possibly negative index into a list of `len` elements; `None` if it is out of range.
 #[inline(always)]
 pub(crate) fn index_in(i: i64, len: usize) -> Option<usize> {
-    let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
-    ((at as u64) < len as u64).then_some(at as usize)
+    if (i as u64) < len as u64 {
+        return Some(i as usize);
+    }
+    from_end(i, len)
+}
+
+/// Resolves an index that is not below `len`. A function of its own, so that the common case takes one comparison.
+#[inline(never)]
+fn from_end(i: i64, len: usize) -> Option<usize> {
+    let at = i.wrapping_add(len as i64);
+    (i < 0 && (at as u64) < len as u64).then_some(at as usize)
 }
 
 /// Resolves a possibly negative index into a list of `len` elements.

@@ -124,6 +124,10 @@ impl Code {
                 let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
                 format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
             }
+            ListNext | ListNextV => {
+                let bank = if op == ListNext { 's' } else { 'v' };
+                format!("{bank}{} = {name} {}, s{d} -> {}", i.a, o(i.b), i.c)
+            }
             IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                 let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
                 format!("IAdd s{} += {b}; {} {d}, {e} -> {}", i.a, &name["IAdd".len()..], i.c)

@@ -129,6 +129,65 @@ fn conversions_of_operands() {
     }
 }
 
+#[test]
+fn conversions_of_right_operands() {
+    for op in ["add", "sub", "mul", "div"] {
+        let left = [&format!("%y : float = aten::{op}(%x, %b)"), "%u : float = aten::add(%t, %y)"];
+        let right = [&format!("%y : float = aten::{op}(%b, %x)"), "%u : float = aten::add(%y, %t)"];
+        for [first, second] in [left, right] {
+            let body = of(&["%x : float = aten::Float(%i)", first, second]);
+            let listing = compared(&counted("float", &body), floats);
+            assert!(listing.contains("(IToF s"), "{listing}");
+        }
+    }
+}
+
+/// A test of a negation tests the operand.
+#[test]
+fn tests_of_negations() {
+    let body = of(&[
+        "%less : bool = aten::lt(%t, %b)",
+        "%other : bool = aten::eq(%t, %c)",
+        "%both : bool = aten::__and__(%less, %other)",
+        "%not : bool = aten::__not__(%both)",
+        "%u : int = prim::If(%not)",
+        "  block0():",
+        "    %m : int = aten::mul(%t, %c)",
+        "    -> (%m)",
+        "  block1():",
+        "    %k : int = aten::add(%t, %i)",
+        "    -> (%k)",
+    ]);
+    let listing = compared(&counted("int", &body), ints);
+    assert!(!listing.contains("BNot"), "{listing}");
+}
+
+/// Loops over a list of the function, whose elements are the parameters: one that leaves the list as it is, and one that does not.
+#[test]
+fn loops_over_lists() {
+    for (ty, arguments) in [("int", ints as fn(&[i64; 3]) -> Vec<IValue>), ("float", floats)] {
+        for (write, is_kept) in [("", true), ("      %l : t[] = aten::append(%list, %u)\n", false)] {
+            let write = write.replace("t[]", &format!("{ty}[]"));
+            let text = format!(
+                "graph(%n : int, %a : {ty}, %b : {ty}, %c : {ty}):
+  %true : bool = prim::Constant[value=1]()
+  %list : {ty}[] = prim::ListConstruct(%a, %b, %c, %b)
+  %length : int = aten::len(%list)
+  %s : {ty} = prim::Loop(%length, %true, %a)
+    block0(%i : int, %t : {ty}):
+      %x : {ty} = aten::__getitem__(%list, %i)
+      %d : {ty} = aten::mul(%x, %c)
+      %u : {ty} = aten::add(%d, %t)
+{write}      -> (%true, %u)
+  return (%s, %list)
+"
+            );
+            let listing = compared(&text, arguments);
+            assert_eq!(listing.contains("= ListNext v"), is_kept, "{listing}");
+        }
+    }
+}
+
 /// A loop without a counter that is visible: `%t` is carried while a comparison holds.
 fn conditional(body: &str, condition: &str) -> String {
     format!(

@@ -10,9 +10,10 @@
 mod conditions;
 mod constant_lists;
 pub(crate) mod control;
+mod iteration;
 mod moves;
 mod nodes;
-mod pairs;
+mod peephole;
 mod regs;
 mod tasks;
 mod words;
@@ -34,6 +35,7 @@ use flambeau_ir::{
     verify::Verified,
 };
 use hashbrown::HashMap;
+use iteration::IteratedLists;
 use regs::Bank;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -85,6 +87,7 @@ pub(crate) struct Emit<'g> {
     /// Comparisons that are computed by the branch that uses them.
     deferred: NodeSet,
     tasks: TaskPlan,
+    iterated: IteratedLists,
     loc: ValueMap<Loc>,
     /// Number of open constructs at the definition of a value with a register.
     depth: ValueMap<u32>,
@@ -203,6 +206,7 @@ impl<'g> Emit<'g> {
             live: Liveness::with_deferred(graph, &deferred),
             deferred,
             tasks: TaskPlan::new(graph, callees),
+            iterated: iteration::iterated_lists(graph),
             loc: ValueMap::for_values(graph, Loc::Nowhere),
             depth: ValueMap::for_values(graph, 0),
             hints: ValueMap::for_values(graph, None),

@@ -54,6 +54,14 @@ impl<'c> Notes<'c> {
                 notes.push(self.lock(i.b, self.operand(node, 0)));
                 notes.push(format!("v{} counted: the list keeps it", i.a));
             }
+            ListNext | ListNextV => {
+                // The instruction before the target reads the first element.
+                let get = self.code.nodes[i.c as usize - 1];
+                notes.push(self.lock(i.b, self.operand(get, 0)));
+                if op == ListNextV {
+                    notes.push(format!("v{} counted: the list keeps it", i.a));
+                }
+            }
             ListGetNested => {
                 let row = self.operand(node, 0).map(|list| self.graph.def(list));
                 notes.push(self.lock(i.b, row.and_then(|get| self.operand(get, 0))));

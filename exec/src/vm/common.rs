@@ -4,8 +4,8 @@
 //! inlined, and take and return words in machine registers, where `value_step` returns a result in memory. Everything else,
 //! errors included, is left to `value_step`: a function that does not apply has changed nothing.
 
-use super::dispatch::ValueBank;
-use super::steps::{discard, own_list, put};
+use super::dispatch::ValueFrame;
+use super::steps::{self, discard, own_list, put};
 use crate::bytecode::{Instr, NEGATED, Operand, OperandSource};
 use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, index_in};
 use flambeau_ir::value::{IValue, ListItems};
@@ -41,6 +41,61 @@ impl Element for bool {
 pub(super) fn element<T: Element>(v: &mut [IValue], list: u32, at: i64) -> Option<u64> {
     let items = T::of(own_list(list, v)?)?;
     Some(items[index_in(at, items.len())?].to_word())
+}
+
+/// The next element of a loop over a list.
+pub(super) enum Iteration {
+    /// The element, if it is a word.
+    Element(u64),
+    /// There is none.
+    End,
+    /// There is one, but it is left to the instruction that reads the first element.
+    Other,
+}
+
+/// Returns element `at` of the list over which a loop iterates, a word.
+#[inline(never)]
+pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let Some(items) = iterated(i.b, values) else { return shared(i.b, at, values) };
+    let at_index = at as usize;
+    let word = match (items, ScalarKind::of_field(i.e)) {
+        (ListItems::Ints(items), ScalarKind::Int) => items.get(at_index).map(|item| item.to_word()),
+        (ListItems::Floats(items), ScalarKind::Float) => items.get(at_index).map(|item| item.to_word()),
+        (ListItems::Bools(items), ScalarKind::Bool) => items.get(at_index).map(|item| item.to_word()),
+        _ => return shared(i.b, at, values),
+    };
+    word.map_or(Iteration::End, Iteration::Element)
+}
+
+/// Stores element `at` of the list over which a loop iterates in the register of the instruction.
+#[inline(never)]
+pub(super) fn next_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let value = match iterated(i.b, values) {
+        Some(ListItems::Values(items)) => items.get(at as usize).cloned(),
+        Some(ListItems::Tensors(items)) => items.get(at as usize).cloned().map(IValue::Tensor),
+        _ => return shared(i.b, at, values),
+    };
+    let Some(value) = value else { return Iteration::End };
+    put(&mut values.v[i.a as usize], value);
+    Iteration::Element(0)
+}
+
+/// Returns the elements of a list that need no lock.
+#[inline(always)]
+fn iterated<'v>(list: u32, values: &'v mut ValueFrame<'_, '_>) -> Option<&'v ListItems> {
+    match own_list(list, values.v) {
+        Some(items) => Some(items),
+        None => values.code.constant_items(Operand(list)),
+    }
+}
+
+/// Returns whether a list that needs a lock has an element `at`.
+#[cold]
+fn shared(list: u32, at: i64, values: &ValueFrame<'_, '_>) -> Iteration {
+    match steps::list(list, values.code, values.v) {
+        Ok(list) if at as usize >= list.len() => Iteration::End,
+        _ => Iteration::Other,
+    }
 }
 
 /// Sets element `at` of a list of words; returns whether that was possible.
@@ -89,7 +144,7 @@ pub(super) fn length(v: &mut [IValue], list: u32) -> Option<u64> {
 
 /// Stores element `at` of a list of values in register `to`; returns whether that was possible.
 #[inline(never)]
-pub(super) fn element_value(values: &mut ValueBank<'_, '_>, list: u32, at: i64, to: u32) -> bool {
+pub(super) fn element_value(values: &mut ValueFrame<'_, '_>, list: u32, at: i64, to: u32) -> bool {
     let items = match own_list(list, values.v) {
         Some(items) => &*items,
         None => match values.code.constant_items(Operand(list)) {
@@ -140,7 +195,7 @@ pub(super) fn slot_word(i: &Instr, v: &mut [IValue]) -> Option<u64> {
 
 /// Returns whether the byte at index `at` of a string is that of the instruction, or is not.
 #[inline(never)]
-pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueBank<'_, '_>) -> Option<u64> {
+pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueFrame<'_, '_>) -> Option<u64> {
     if !values.env.host.is_unobserved() {
         return None;
     }

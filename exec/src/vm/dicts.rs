@@ -4,7 +4,7 @@
 //! the kernel follows. Everything is passed and returned in machine registers. A dictionary whose only handle is in its
 //! register is accessed without a lock.
 
-use super::dispatch::ValueBank;
+use super::dispatch::ValueFrame;
 use super::steps::discard;
 use crate::bytecode::{Instr, Operand, OperandSource};
 use crate::intrinsic::{GROWTH_CHECKED, ScalarKind};
@@ -12,14 +12,14 @@ use flambeau_ir::value::{Dict, DictKey, DictMap, IValue, Str};
 
 /// Returns the value of an integer key as a word.
 #[inline(never)]
-pub(super) fn get_of_int(i: &Instr, key: i64, values: &mut ValueBank<'_, '_>) -> Option<u64> {
+pub(super) fn get_of_int(i: &Instr, key: i64, values: &mut ValueFrame<'_, '_>) -> Option<u64> {
     let dict = unobserved(i, values)?;
     read(dict, |map| word_of(map, &key, i))
 }
 
 /// Returns the value of a string key as a word.
 #[inline(never)]
-pub(super) fn get_of_str(i: &Instr, values: &mut ValueBank<'_, '_>) -> Option<u64> {
+pub(super) fn get_of_str(i: &Instr, values: &mut ValueFrame<'_, '_>) -> Option<u64> {
     with_str(i, values, |dict, key| read(dict, |map| word_of(map, key, i)))
 }
 
@@ -30,26 +30,26 @@ fn word_of<K: DictKey>(map: &DictMap, key: &K, i: &Instr) -> Option<u64> {
 
 /// Returns whether an integer key is present.
 #[inline(never)]
-pub(super) fn has_int(i: &Instr, key: i64, values: &mut ValueBank<'_, '_>) -> Option<u64> {
+pub(super) fn has_int(i: &Instr, key: i64, values: &mut ValueFrame<'_, '_>) -> Option<u64> {
     let dict = unobserved(i, values)?;
     read(dict, |map| Some(u64::from(map.get(&key).ok()?.is_some())))
 }
 
 /// Returns whether a string key is present.
 #[inline(never)]
-pub(super) fn has_str(i: &Instr, values: &mut ValueBank<'_, '_>) -> Option<u64> {
+pub(super) fn has_str(i: &Instr, values: &mut ValueFrame<'_, '_>) -> Option<u64> {
     with_str(i, values, |dict, key| read(dict, |map| Some(u64::from(map.get(key).ok()?.is_some()))))
 }
 
 /// Sets the value of an integer key; returns whether that was possible.
 #[inline(never)]
-pub(super) fn set_of_int(i: &Instr, key: i64, word: u64, values: &mut ValueBank<'_, '_>) -> bool {
+pub(super) fn set_of_int(i: &Instr, key: i64, word: u64, values: &mut ValueFrame<'_, '_>) -> bool {
     unobserved(i, values).is_some_and(|dict| write(dict, |map| set(map, &key, i, word)))
 }
 
 /// Sets the value of a string key; returns whether that was possible.
 #[inline(never)]
-pub(super) fn set_of_str(i: &Instr, word: u64, values: &mut ValueBank<'_, '_>) -> bool {
+pub(super) fn set_of_str(i: &Instr, word: u64, values: &mut ValueFrame<'_, '_>) -> bool {
     with_str(i, values, |dict, key| write(dict, |map| set(map, key, i, word)).then_some(())).is_some()
 }
 
@@ -71,7 +71,7 @@ fn set<K: DictKey>(map: &mut DictMap, key: &K, i: &Instr, word: u64) -> bool {
 
 /// Returns the dictionary of an instruction, unless something observes each node.
 #[inline(always)]
-fn unobserved<'v>(i: &Instr, values: &'v mut ValueBank<'_, '_>) -> Option<&'v mut Dict> {
+fn unobserved<'v>(i: &Instr, values: &'v mut ValueFrame<'_, '_>) -> Option<&'v mut Dict> {
     if !values.env.host.is_unobserved() {
         return None;
     }
@@ -86,7 +86,7 @@ fn unobserved<'v>(i: &Instr, values: &'v mut ValueBank<'_, '_>) -> Option<&'v mu
 #[inline(always)]
 fn with_str<R>(
     i: &Instr,
-    values: &mut ValueBank<'_, '_>,
+    values: &mut ValueFrame<'_, '_>,
     f: impl FnOnce(&mut Dict, &Str) -> Option<R>,
 ) -> Option<R> {
     let place = Operand(i.c).place();

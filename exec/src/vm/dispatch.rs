@@ -5,6 +5,7 @@
 //! values are calls of small functions ([`common`]), and everything else on values is a call of [`value_step`]. The loops exit
 //! when the frame calls, returns, or fails.
 
+use super::common::Iteration;
 use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps};
 use crate::bytecode::{Code, Instr, Opcode, Operand, TESTS};
 use crate::error::KernelError;
@@ -211,6 +212,33 @@ macro_rules! dispatch {
                 None => $step,
             },
             Opcode::ListGetV => if !common::element_value($values, $i.b, $s.int($i.c), $i.a) $step,
+            Opcode::ListNext => {
+                let trip = $s.int(u32::from($i.d)).wrapping_add(1);
+                $s.set(u32::from($i.d), trip as u64);
+                match common::next_word($i, trip, $values) {
+                    Iteration::Element(word) => {
+                        $s.set($i.a, word);
+                        $jump!($i, true);
+                    }
+                    Iteration::End => {}
+                    Iteration::Other => {
+                        let first = Instr { c: $i.c - 1, ..*$i };
+                        $jump!(first, true);
+                    }
+                }
+            }
+            Opcode::ListNextV => {
+                let trip = $s.int(u32::from($i.d)).wrapping_add(1);
+                $s.set(u32::from($i.d), trip as u64);
+                match common::next_value($i, trip, $values) {
+                    Iteration::Element(_) => $jump!($i, true),
+                    Iteration::End => {}
+                    Iteration::Other => {
+                        let first = Instr { c: $i.c - 1, ..*$i };
+                        $jump!(first, true);
+                    }
+                }
+            }
             Opcode::ListSetI => {
                 if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
@@ -303,7 +331,7 @@ pub(super) fn execute(
             }
             Opcode::Ret => return Exit::Return(i.a),
             _ => {
-                let values = &mut ValueBank { code, v, env };
+                let values = &mut ValueFrame { code, v, env };
                 return match <&mut [u64; MIN_FRAME_WORDS]>::try_from(&mut *s) {
                     Ok(few) => run(&code.instrs, at, few, values, Uncounted),
                     Err(_) => run(&code.instrs, at, s, values, Uncounted),
@@ -323,7 +351,7 @@ fn counted(
     env: &mut StepBuffers<'_>,
 ) -> Exit {
     let mut counts = env.host.instruction_counts().map(|all| all.take(code)).unwrap_or_default();
-    let exit = run(&code.instrs, at, s, &mut ValueBank { code, v, env }, Counted(&mut counts));
+    let exit = run(&code.instrs, at, s, &mut ValueFrame { code, v, env }, Counted(&mut counts));
     if let Some(all) = env.host.instruction_counts() {
         all.add(code, counts);
     }
@@ -356,7 +384,7 @@ impl Watch for Counted<'_> {
 }
 
 /// The state of instructions on values besides the scalar bank. [`run`] keeps one reference to it.
-pub(super) struct ValueBank<'a, 'e> {
+pub(super) struct ValueFrame<'a, 'e> {
     pub(super) code: &'a Code,
     pub(super) v: &'a mut [IValue],
     pub(super) env: &'a mut StepBuffers<'e>,
@@ -369,7 +397,7 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     instrs: &[Instr],
     at: &mut usize,
     s: &mut S,
-    values: &mut ValueBank<'_, '_>,
+    values: &mut ValueFrame<'_, '_>,
     mut watch: W,
 ) -> Exit {
     // The instructions behind the current one.
@@ -491,9 +519,9 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
 
 /// Executes an instruction that needs the value bank.
 #[inline(never)]
-fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> Result<Outcome, KernelError> {
+fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Result<Outcome, KernelError> {
     let i = *i;
-    let ValueBank { code, v, env } = values;
+    let ValueFrame { code, v, env } = values;
     let (code, v) = (*code, &mut **v);
     match i.op {
         Opcode::Load => {

@@ -4,7 +4,7 @@
 //! it has changed nothing. A dictionary whose only handle is in its register is accessed without a lock.
 
 use super::dicts::{read, write};
-use super::dispatch::ValueBank;
+use super::dispatch::ValueFrame;
 use super::steps::{discard, fetch, put};
 use crate::bytecode::{Code, Instr, Operand, OperandSource};
 use crate::fast_path::FastPath;
@@ -21,7 +21,7 @@ fn may_grow(capacity: usize) -> bool {
 
 /// Tries the fast path of a site; returns whether it applied.
 #[inline(never)]
-pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueBank<'_, '_>) -> bool {
+pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> bool {
     let Some(banks) = &mut Banks::new(i, s, values) else { return false };
     match (FastPath::of_field(i.d), banks.operands) {
         (Some(FastPath::DictGet), &[dict, key]) => dict_get(banks, dict, key),
@@ -48,11 +48,11 @@ struct Banks<'a> {
 impl<'a> Banks<'a> {
     /// Returns the banks for the site of an instruction, unless something observes each node.
     #[inline(always)]
-    fn new(i: &Instr, s: &'a mut [u64], values: &'a mut ValueBank<'_, '_>) -> Option<Banks<'a>> {
+    fn new(i: &Instr, s: &'a mut [u64], values: &'a mut ValueFrame<'_, '_>) -> Option<Banks<'a>> {
         if !values.env.host.is_unobserved() {
             return None;
         }
-        let ValueBank { code, v, .. } = values;
+        let ValueFrame { code, v, .. } = values;
         let site = &code.sites[i.a as usize];
         let operands = &code.operands[site.operands.start as usize..site.operands.end as usize];
         let dest = match site.dests.is_empty() {
@@ -223,7 +223,7 @@ fn str_of_int(banks: &mut Banks<'_>, number: Operand) -> bool {
 
 /// Concatenates a string with the text of an integer; returns whether that was possible.
 #[inline(never)]
-pub(super) fn str_add_int(i: &Instr, number: i64, values: &mut ValueBank<'_, '_>) -> bool {
+pub(super) fn str_add_int(i: &Instr, number: i64, values: &mut ValueFrame<'_, '_>) -> bool {
     let Some(mut banks) = Banks::new(i, &mut [], values) else { return false };
     let Some(&operand) = banks.operands.get(usize::from(i.e != 0)) else { return false };
     let mut buffer = itoa::Buffer::new();

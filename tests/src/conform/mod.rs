@@ -11,6 +11,7 @@
 pub mod call;
 pub mod case;
 pub mod corpus;
+pub mod instructions;
 pub mod options;
 pub mod pool;
 pub mod replay;

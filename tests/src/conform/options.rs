@@ -39,6 +39,7 @@ const EXECUTOR: &str = "--executor";
 const DEOPT: &str = "--deopt";
 const GRAPHS: &str = "--gradient-graphs";
 const THREADS: &str = "--threads";
+const INSTRUCTIONS: &str = "--count-instructions";
 
 /// The values of `--executor`, with the modes of execution.
 const EXECUTORS: [(&str, Execution); 3] = [
@@ -68,6 +69,8 @@ pub struct Variants {
     pub execution: Execution,
     /// Whether recorded calls run differentiated graphs from the first call on.
     pub gradient_graphs: bool,
+    /// Whether executed instructions are counted.
+    pub count_instructions: bool,
     /// The guards of plans that are made to fail, under [`Execution::Profiling`].
     pub deopt: Option<Deopt>,
     /// Number of threads that work on loops; 0 for the number of processors. With several threads, plans are compiled on
@@ -86,6 +89,7 @@ impl Variants {
         let mut args = Vec::new();
         args.extend(self.compare_text.then(|| COMPARE_TEXT.into()));
         args.extend(self.gradient_graphs.then(|| GRAPHS.into()));
+        args.extend(self.count_instructions.then(|| INSTRUCTIONS.into()));
         args.extend(self.through_freeze.then(|| THROUGH_FREEZE.into()));
         args.extend(self.through_export.then(|| THROUGH_EXPORT.into()));
         args.extend(self.through_decompositions.then(|| THROUGH_DECOMPOSITIONS.into()));
@@ -114,6 +118,7 @@ impl Variants {
             compare_text: has(COMPARE_TEXT),
             through_freeze: has(THROUGH_FREEZE),
             gradient_graphs: has(GRAPHS),
+            count_instructions: has(INSTRUCTIONS),
             through_export: has(THROUGH_EXPORT),
             through_decompositions: has(THROUGH_DECOMPOSITIONS),
             through_modules: has(THROUGH_MODULES),
@@ -142,11 +147,12 @@ pub const USAGE: &str = "cargo xtask conform FOLDER... [OPTIONS]
   --executor NAME        reference, plain (default) or profiling, with one profiled run
   --deopt MODE           make guards of plans fail: all, every:N (checks) or guard:K (position)
   --gradient-graphs      recorded calls run differentiated graphs from the first call on; prints how many did
+  --count-instructions   prints which instructions the programs execute, and which in sequence, with a weight of 1 per case
   --threads N            threads for large loops (default: one per processor); from 2 on, plans are compiled on another thread
   --filter TEXT          only cases whose id contains TEXT
   --jobs N               worker processes (default: one per processor)
   --limit SECONDS        time a case may take (default: 10)
-  --reasons N            reasons to print per suite (default: 12)
+  --reasons N            reasons, and instructions, to print per suite (default: 12)
 ";
 
 /// Parses the arguments.
@@ -171,6 +177,7 @@ pub fn parse(args: &[String]) -> anyhow::Result<Options> {
             "--json" => options.json = Some(value()?.into()),
             "--list-failures" => options.failures = Some(value()?.into()),
             COMPARE_TEXT => options.variants.compare_text = true,
+            INSTRUCTIONS => options.variants.count_instructions = true,
             GRAPHS => options.variants.gradient_graphs = true,
             THROUGH_EXPORT => options.variants.through_export = true,
             THROUGH_PIPELINE => options.variants.through_pipeline = Some(value()?.clone()),

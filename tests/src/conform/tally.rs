@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::case::{Outcome, Verdict};
+use super::instructions::{Executions, Shares};
 
 /// The counts of all suites.
 #[derive(Default)]
@@ -23,6 +24,8 @@ struct SuiteTally {
     graphs: usize,
     /// The other cases with gradients, and why the tape computed these.
     taped: Vec<(String, String)>,
+    /// The instructions that cases executed, if they were counted.
+    instructions: Shares,
     /// Cases that did not pass: index, id, verdict.
     wrong: Vec<(usize, String, Verdict)>,
 }
@@ -57,6 +60,9 @@ pub const GRAPH: &str = "differentiated as a graph";
 /// The beginning of the remark of a case whose calls were recorded operator by operator; the reason follows.
 pub const TAPE: &str = "recorded: ";
 
+/// The beginning of the remark of a case whose instructions were counted; the counts follow.
+pub const EXECUTED: &str = "executed: ";
+
 impl Tally {
     /// Starts a suite; the following cases belong to it.
     pub fn start(&mut self, name: &str) {
@@ -75,7 +81,10 @@ impl Tally {
                 EXTENDED => suite.extended += 1,
                 GRAPH => suite.graphs += 1,
                 why => {
-                    suite.taped.extend(why.strip_prefix(TAPE).map(|why| (id.to_string(), why.to_string())))
+                    suite.taped.extend(why.strip_prefix(TAPE).map(|why| (id.to_string(), why.to_string())));
+                    if let Some(executed) = why.strip_prefix(EXECUTED) {
+                        suite.instructions.add(&Executions::parse(executed));
+                    }
                 }
             }
         }
@@ -162,6 +171,7 @@ impl SuiteTally {
                 c.passed, c.cases, c.unsupported
             );
         }
+        self.instructions.write(reasons, text);
         let mut taped = std::collections::BTreeMap::<&str, (usize, &str)>::new();
         self.taped.iter().for_each(|(id, reason)| taped.entry(reason).or_insert((0, id)).0 += 1);
         let mut taped: Vec<_> = taped.into_iter().collect();

@@ -124,6 +124,13 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
             f(Read(i.c));
             f(Write(i.a));
         }
+        ListNext | ListNextV => {
+            f(Read(u32::from(i.d)));
+            f(Write(u32::from(i.d)));
+            if op == ListNext {
+                f(MayWrite(i.a));
+            }
+        }
         ListGetV => f(Read(i.c)),
         ListSetI | ListSetF | ListSetB => {
             f(Read(i.b));

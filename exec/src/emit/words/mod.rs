@@ -4,26 +4,29 @@
 //! jumps to a test of this word, and a value that a loop carries is computed in one register and moved to another. This
 //! pass sees the whole code and its [`WordLiveness`]:
 //!
-//! 1. Jumps are threaded ([`threads`]), in rounds: a jump to a test whose outcome is known continues at the target of the
+//! 1. Jumps are threaded ([`jumps`]), in rounds: a jump to a test whose outcome is known continues at the target of the
 //!    test; a test whose outcome is known becomes a jump, or nothing. Unreachable instructions are deleted.
 //! 2. A move of a moved word reads the first one.
 //! 3. Basic blocks are optimized from their ends: a move or operation whose result is not read is deleted; an operation whose
 //!    result is only moved computes it in the destination of the move; a comparison that is only tested becomes a comparing
-//!    jump; an operation is combined with one that computes its operand before.
+//!    jump, and a test of a negation tests its operand; an operation is combined with one that computes its operand before.
 //! 4. Registers that are moved and never live at the same time become one ([`coalesce`]), and step 3 is repeated.
 //! 5. A test that jumps over a jump is inverted and jumps itself.
 //! 6. Two moves in sequence become one instruction, and so does an operation with the jump behind it ([`combine`]).
+//! 7. The end of a loop over a list fetches the next element ([`iteration`](super::iteration)).
 //!
 //! Only code with loops is optimized: elsewhere, an instruction runs once.
 
 mod coalesce;
 mod combine;
+
+mod jumps;
 mod liveness;
-mod threads;
 
 use super::Emit;
 use super::control::jump_of;
 use crate::bytecode::{Instr, Opcode};
+use crate::intrinsic::ScalarOp;
 use flambeau_ir::NodeId;
 use liveness::{Access, WordLiveness, accesses};
 
@@ -38,8 +41,8 @@ impl Emit<'_> {
             return;
         }
         // Each round leaves tests that are reached in one way only, whose outcomes are known then.
-        let limit = threads::MAX_GROWTH * self.instrs.len() + WINDOW;
-        for _ in 0..threads::ROUNDS {
+        let limit = jumps::MAX_GROWTH * self.instrs.len() + WINDOW;
+        for _ in 0..jumps::ROUNDS {
             self.thread_jumps(limit);
             self.delete_unreachable();
         }
@@ -52,6 +55,7 @@ impl Emit<'_> {
         let deleted = self.invert_jumps();
         self.compact(&deleted);
         self.combine();
+        self.fetch_next_elements();
     }
 
     /// Deletes and combines instructions of all basic blocks.
@@ -154,13 +158,11 @@ impl Emit<'_> {
                     continue;
                 }
                 Opcode::JTrue | Opcode::JFalse if !liveness.is_live(i.a) => {
-                    if let Some(compare) = self.comparison_before(first..at, i.a, deleted) {
-                        let Instr { op, b, c, .. } = self.instrs[compare];
-                        let scalar = op.scalar().expect("invariant: a comparison");
-                        let (op, swapped) = jump_of(scalar, i.op == Opcode::JTrue);
-                        let (a, b) = if swapped { (c, b) } else { (b, c) };
-                        self.instrs[at] = Instr { op, a, b, ..i };
-                        deleted[compare] = true;
+                    if let Some(before) = self.computation_before(first..at, i.a, deleted)
+                        && let Some(jump) = jump_on(self.instrs[before], i)
+                    {
+                        self.instrs[at] = jump;
+                        deleted[before] = true;
                     }
                 }
                 _ => {
@@ -250,13 +252,6 @@ impl Emit<'_> {
         None
     }
 
-    /// As [`Emit::computation_before`], if the operation is a comparison.
-    fn comparison_before(&self, range: std::ops::Range<usize>, word: u32, deleted: &[bool]) -> Option<usize> {
-        let at = self.computation_before(range, word, deleted)?;
-        let op = self.instrs[at].op.scalar()?;
-        super::control::comparison(op).map(|_| at)
-    }
-
     /// Removes the deleted instructions and adapts the jumps.
     fn compact(&mut self, deleted: &[bool]) {
         let mut new_position = Vec::with_capacity(deleted.len() + 1);
@@ -280,6 +275,19 @@ impl Emit<'_> {
             }
         }
     }
+}
+
+/// Returns the jump on the operands of the operation that computes the condition of a jump, if there is one.
+fn jump_on(operation: Instr, jump: Instr) -> Option<Instr> {
+    let (op, sense) = (operation.op.scalar()?, jump.op == Opcode::JTrue);
+    if op == ScalarOp::BNot {
+        let op = if sense { Opcode::JFalse } else { Opcode::JTrue };
+        return Some(Instr { op, a: operation.b, ..jump });
+    }
+    super::control::comparison(op)?;
+    let (op, swapped) = jump_of(op, sense);
+    let (a, b) = if swapped { (operation.c, operation.b) } else { (operation.b, operation.c) };
+    Some(Instr { op, a, b, ..jump })
 }
 
 /// Returns the jump that is taken if another is not, and whether its operands are swapped.

@@ -16,13 +16,16 @@ mod program;
 mod text;
 mod training;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use flambeau::rewrite::Checks;
 use flambeau::{Compilation, Error, Fault, Session};
 
 use super::case::{Case, Verdict};
+use super::instructions::Executions;
 use super::options::Variants;
+use super::tally::EXECUTED;
 
 /// Memory limit of a case in bytes. Hostile programs use the session's default limits.
 const MEMORY: usize = 4 << 30;
@@ -34,6 +37,8 @@ pub struct Replay {
     session: Session,
     /// A session with default limits, for hostile programs.
     strict: Session,
+    /// The instructions that the current case executed, if they are counted.
+    executed: RefCell<Executions>,
 }
 
 impl Replay {
@@ -50,7 +55,7 @@ impl Replay {
         let builder = builder.execution(variants.execution).profiled_runs(1).compilation(compilation);
         let session = builder.threads(variants.threads).build()?.with_deopt(variants.deopt);
         let strict = Session::standard()?;
-        Ok(Replay { folder, variants, session, strict })
+        Ok(Replay { folder, variants, session, strict, executed: RefCell::default() })
     }
 
     /// Replays a case.
@@ -69,7 +74,13 @@ impl Replay {
             "pt2" => self.exported_text(case).and_then(|()| self.exported(case)),
             other => Err(Verdict::failed(format!("unknown kind of case `{other}`"))),
         };
-        result.err().unwrap_or_else(Verdict::passed)
+        let executed = self.executed.take().to_text();
+        match result {
+            Ok(()) if !executed.is_empty() => {
+                Verdict { why: format!("{EXECUTED}{executed}"), ..Verdict::passed() }
+            }
+            result => result.err().unwrap_or_else(Verdict::passed),
+        }
     }
 
     fn ir_text(&self, case: &Case, field: &str) -> Result<(), Verdict> {

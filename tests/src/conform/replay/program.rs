@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use flambeau::exec::InstructionCounts;
 use flambeau::export::FileVersion;
 use flambeau::json::{JsonError, read_as};
 use flambeau::{Entry, Error, Execution, ExportedProgram, Fault, IValue, Program, Session, Type};
@@ -156,11 +157,15 @@ impl Replay {
         };
         let mut host = self.session.host();
         host.set_stdout(std::io::sink());
+        host.set_instruction_counts(self.variants.count_instructions.then(InstructionCounts::new));
         let is_exported = self.variants.through_export && call.get("expected_error").is_none();
         let result = match is_exported && call.gradients().is_none() {
             true => self.exported_call(entry, &args, &kwargs),
             false => entry.call_on(&args, &kwargs, &mut host),
         };
+        if let Some(counts) = host.set_instruction_counts(None) {
+            self.executed.borrow_mut().add(&counts);
+        }
         let json = |value: &IValue| {
             flambeau::json::write(value).map_err(|error| verdict_of(&error.into(), "writing a value"))
         };

@@ -1,0 +1,95 @@
+# test bytecode
+# The end of a loop over a list that the loop leaves as it is fetches the next element.
+
+
+def total(items: List[float]):
+    s = 0.0
+    for x in items:
+        s += x
+    return s
+
+
+def find(items: List[int], wanted: int) -> int:
+    for i in range(len(items)):
+        if items[i] == wanted:
+            return i
+    return -1
+
+
+def longest(words: List[str], known: Dict[str, int]):
+    n = 0
+    for word in words:
+        if word not in known:
+            continue
+        if len(word) > n:
+            n = len(word)
+    return n
+
+
+def grows(items: List[int]):
+    for i in items:
+        if i < 10:
+            items.append(i + 1)
+    return len(items)
+
+# == bytecode
+# code(v0): 6 words, 1 values
+#    0  s2 = ListLen v0                              ; may lock v0: the caller may hold it
+#    1  s3 = 0; s4 = 0
+#    2  JILe s2, 0 -> 6
+#    3  s5 = ListGetF v0, s4                         ; may lock v0: the caller may hold it
+#    4  s3 = FAdd s3, s5
+#    5  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
+#    6  Drop v0
+#    7  Ret (s3)
+# code(v0, s4): 12 words, 1 values
+#    0  s5 = ListLen v0                              ; may lock v0: the caller may hold it
+#    1  s7 = 0; s8 = 0
+#    2  s9 = 0
+#    3  JILe s5, 0 -> 10
+#    4  s6 = ListGetI v0, s9                         ; may lock v0: the caller may hold it
+#    5  JINe s6, s4 -> 8
+#    6  s7 = 1; s8 = s9                              ; copied: the branch returns it
+#    7  Jmp 10
+#    8  s7 = 0; s8 = 0
+#    9  s6 = ListNext v0, s9 -> 5                    ; may lock v0: the caller may hold it
+#   10  Drop v0
+#   11  JFalse s7 -> 14
+#   12  s7 = s8                                      ; copied: the branch returns it
+#   13  Jmp 15
+#   14  s7 = -1
+#   15  Ret (s7)
+# code(v0, v1): 8 words, 3 values
+#    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
+#    1  s5 = 0; s6 = 0
+#    2  JILe s3, 0 -> 18
+#    3  v2 = ListGetV v0, s6                         ; may lock v0: the caller may hold it; v2 counted: the list keeps it
+#    4  s4 = DictHasS v1, v2, else                   ; performs the test 6; may lock v1: the caller may hold it
+#    5  s4 = aten::__contains__.str(v1, v2)          ; v1 counted: the next iteration uses it; v2 counted: used later
+#    6  JTrue s4 -> 10
+#    7  Drop v2
+#    8  v2 = ListNextV v0, s6 -> 4                   ; may lock v0: the caller may hold it; v2 counted: the list keeps it
+#    9  Jmp 18
+#   10  s4 = aten::len.str(v2)                       ; v2 counted: used later
+#   11  JILe s4, s5 -> 16
+#   12  s4 = aten::len.str(move v2)
+#   13  s5 = s4                                      ; copied: the branch returns it
+#   14  v2 = ListNextV v0, s6 -> 4                   ; may lock v0: the caller may hold it; v2 counted: the list keeps it
+#   15  Jmp 18
+#   16  Drop v2
+#   17  v2 = ListNextV v0, s6 -> 4                   ; may lock v0: the caller may hold it; v2 counted: the list keeps it
+#   18  Drop v1
+#   19  Drop v0
+#   20  Ret (s5)
+# code(v0): 7 words, 1 values
+#    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
+#    1  s4 = 0
+#    2  JILe s3, 0 -> 8
+#    3  s5 = ListGetI v0, s4                         ; may lock v0: the caller may hold it
+#    4  JILe 10, s5 -> 7
+#    5  s6 = IAdd s5, 1
+#    6  AppendI v0, s6                               ; may lock v0: the caller may hold it
+#    7  Next s4 < s3 -> 3
+#    8  s3 = ListLen v0                              ; may lock v0: the caller may hold it
+#    9  Drop v0
+#   10  Ret (s3)
