@@ -19,7 +19,6 @@
 
 mod coalesce;
 mod combine;
-
 mod jumps;
 mod liveness;
 
