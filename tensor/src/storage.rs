@@ -540,7 +540,9 @@ const EXPOSED_BIT: u64 = 1 << 47;
 
 #[cold]
 fn read_only() -> TensorError {
-    TensorError::Unsupported("cannot write to memory that its owner lends for reading only".to_owned())
+    let text = "cannot write to memory that its owner lends for reading only, or that was copied because it does not start at a \
+                multiple of 16 bytes";
+    TensorError::Unsupported(text.to_owned())
 }
 
 #[cold]
