@@ -157,16 +157,21 @@ fn last_lines(from: impl Read) -> String {
     Vec::from(kept).join("\n")
 }
 
+/// The environment variable with the limit of a worker's address space: kibibytes, or `unlimited`, which programs need whose
+/// memory a sanitizer shadows.
+pub const ADDRESS_SPACE: &str = "FLAMBEAU_WORKER_KIB";
+
 /// Returns a command that starts this program again, with a limited address space if a shell can limit it: a request
-/// that exhausts memory then ends only its own worker.
+/// that exhausts memory then ends only its own worker. [`ADDRESS_SPACE`] changes the limit.
 ///
 /// # Errors
 /// If the path of this program is unknown.
 pub fn current_program() -> Result<Command, std::io::Error> {
     let program = std::env::current_exe()?;
     if cfg!(unix) {
+        let limit = std::env::var_os(ADDRESS_SPACE).unwrap_or_else(|| "8388608".into());
         let mut command = Command::new("sh");
-        command.args(["-c", "ulimit -v 8388608; exec \"$0\" \"$@\""]).arg(program);
+        command.args(["-c", "ulimit -v \"$0\"; exec \"$@\""]).arg(limit).arg(program);
         return Ok(command);
     }
     Ok(Command::new(program))

@@ -244,6 +244,8 @@ fn address(args: &[String]) -> anyhow::Result<Line> {
         command.args(["test", "--package", package]).args(*tests).args(["--target", &host]).args(args);
         command
             .env("RUSTFLAGS", "-Zsanitizer=address")
+            // The shadow of the address space takes terabytes of it.
+            .env("FLAMBEAU_WORKER_KIB", "unlimited")
             .env("CARGO_TARGET_DIR", root().join("target/sanitize"));
         if let Err(error) = run_command(&mut command) {
             wrong.push(format!("{error:#}"));
