@@ -620,17 +620,8 @@ pub(crate) fn index_error() -> KernelError {
 /// Resolves a possibly negative index into a list of `len` elements; `None` if it is out of range.
 #[inline(always)]
 pub(crate) fn index_in(i: i64, len: usize) -> Option<usize> {
-    if (i as u64) < len as u64 {
-        return Some(i as usize);
-    }
-    from_end(i, len)
-}
-
-/// Resolves an index that is not below `len`. A function of its own, so that the common case takes one comparison.
-#[inline(never)]
-fn from_end(i: i64, len: usize) -> Option<usize> {
-    let at = i.wrapping_add(len as i64);
-    (i < 0 && (at as u64) < len as u64).then_some(at as usize)
+    let at = if i < 0 { i.wrapping_add(len as i64) } else { i };
+    ((at as u64) < len as u64).then_some(at as usize)
 }
 
 /// Resolves a possibly negative index into a list of `len` elements.

@@ -36,10 +36,19 @@ impl Element for bool {
     }
 }
 
-/// Returns element `at` of a list of words.
+/// Returns element `at` of a list of words. An index in range from the start takes one comparison.
 #[inline(never)]
 pub(super) fn element<T: Element>(v: &mut [IValue], list: u32, at: i64) -> Option<u64> {
     let items = T::of(own_list(list, v)?)?;
+    match items.get(at as usize) {
+        Some(item) => Some(item.to_word()),
+        None => element_from_end(items, at),
+    }
+}
+
+/// Returns an element whose index may count from the end. A function of its own, so that [`element`] needs no frame.
+#[inline(never)]
+fn element_from_end<T: Element>(items: &[T], at: i64) -> Option<u64> {
     Some(items[index_in(at, items.len())?].to_word())
 }
 
@@ -57,11 +66,11 @@ pub(super) enum Iteration {
 #[inline(never)]
 pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
     let Some(items) = iterated(i.b, values) else { return shared(i.b, at, values) };
-    let at_index = at as usize;
+    let index = at as usize;
     let word = match (items, ScalarKind::of_field(i.e)) {
-        (ListItems::Ints(items), ScalarKind::Int) => items.get(at_index).map(|item| item.to_word()),
-        (ListItems::Floats(items), ScalarKind::Float) => items.get(at_index).map(|item| item.to_word()),
-        (ListItems::Bools(items), ScalarKind::Bool) => items.get(at_index).map(|item| item.to_word()),
+        (ListItems::Ints(items), ScalarKind::Int) => items.get(index).map(|item| item.to_word()),
+        (ListItems::Floats(items), ScalarKind::Float) => items.get(index).map(|item| item.to_word()),
+        (ListItems::Bools(items), ScalarKind::Bool) => items.get(index).map(|item| item.to_word()),
         _ => return shared(i.b, at, values),
     };
     word.map_or(Iteration::End, Iteration::Element)
@@ -70,12 +79,8 @@ pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> 
 /// Stores element `at` of the list over which a loop iterates in the register of the instruction.
 #[inline(never)]
 pub(super) fn next_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let value = match iterated(i.b, values) {
-        Some(ListItems::Values(items)) => items.get(at as usize).cloned(),
-        Some(ListItems::Tensors(items)) => items.get(at as usize).cloned().map(IValue::Tensor),
-        _ => return shared(i.b, at, values),
-    };
-    let Some(value) = value else { return Iteration::End };
+    let Some(items) = iterated(i.b, values) else { return shared(i.b, at, values) };
+    let Some(value) = items.get(at as usize) else { return Iteration::End };
     put(&mut values.v[i.a as usize], value);
     Iteration::Element(0)
 }
@@ -102,6 +107,18 @@ fn shared(list: u32, at: i64, values: &ValueFrame<'_, '_>) -> Iteration {
 #[inline(never)]
 pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> bool {
     let Some(items) = own_list(list, v).and_then(T::of) else { return false };
+    match items.get_mut(at as usize) {
+        Some(item) => {
+            *item = T::from_word(word);
+            true
+        }
+        None => set_from_end(items, at, word),
+    }
+}
+
+/// Sets an element whose index may count from the end.
+#[inline(never)]
+fn set_from_end<T: Element>(items: &mut [T], at: i64, word: u64) -> bool {
     let Some(at) = index_in(at, items.len()) else { return false };
     items[at] = T::from_word(word);
     true
