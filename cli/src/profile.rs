@@ -1,9 +1,10 @@
 //! `run --profile`: where the time of calls goes, by operator and by source line, how often each instruction of the bytecode
 //! runs, and the plans that the executor made for the calls.
 //!
-//! The first calls are not measured: they are profiled, and compile the plan. The table has the nodes that the machine
-//! executes as kernels or fused groups; the rest of the time belongs to its instructions on numbers and lists, to the
-//! binding of arguments, and to the reading of the clock. Instructions are counted in one call more, which is not timed.
+//! The first calls are not measured: with the profiling executor they are profiled, and compile the plan. The table has the nodes
+//! that the machine executes as kernels or fused groups; the rest of the time belongs to its instructions on numbers and lists, to the
+//! binding of arguments, and to the reading of the clock. While nodes are timed, operators on strings and dictionaries are kernels, also
+//! where instructions perform them otherwise. Instructions are counted in one call more, which is not timed.
 
 use crate::plans::{CALLS, source_position};
 use flambeau::exec::{BailoutState, CodeCounts, InstructionCounts, NodeTime, NodeTimes};

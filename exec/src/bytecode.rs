@@ -320,6 +320,11 @@ impl Opcode {
         matches!(self, ByteIs | DictHasI | DictHasS | Is | IsNot | ListGetB)
     }
 
+    /// Whether the next instruction may follow. Also of a call, which continues there.
+    pub fn falls_through(self) -> bool {
+        !matches!(self, Opcode::Jmp | Opcode::Ret)
+    }
+
     /// Whether field `c` is a jump target.
     pub fn is_jump(self) -> bool {
         use SpecialOpcode::*;

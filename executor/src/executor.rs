@@ -6,7 +6,8 @@
 //!              └─ run with profiling nodes ── enough runs ── specialize ── a plan for the next call
 //! ```
 //!
-//! Calls with equal [`ArgumentSpec`] have arguments of the same dtypes, ranks and presence of optionals.
+//! Calls with equal [`ArgumentSpec`] have arguments of the same dtypes, ranks and presence of optionals, and agree in whether
+//! gradients are enabled.
 //! Each spec is profiled separately, so a record only generalizes over sizes and strides. A call that fits no plan adds a run
 //! to its record, and the plan made from it covers that call too: a size that changed has become a symbol. Specs and
 //! compilations per function are bounded. Beyond the bounds, and for functions that cannot be specialized, the executor declines
@@ -410,6 +411,7 @@ impl Executor {
             Some(profiled) => CallDecision::Profile(Arc::clone(profiled), spec),
             None if state.compiling => CallDecision::Decline { pending: true },
             None => {
+                // The bound on compilations is one on plans.
                 state.compiling = true;
                 CallDecision::Begin
             }

@@ -117,7 +117,7 @@ fn shown_type(object: &Bound<'_, PyAny>) -> String {
 }
 
 impl<'a, 'py> Call<'a, 'py> {
-    /// Returns the state of a call without objects.
+    /// Returns the state of a call of no program: its arguments and results have no classes of a program.
     pub(crate) fn new(py: Python<'py>) -> Call<'a, 'py> {
         Call::with(py, None)
     }
@@ -142,12 +142,12 @@ impl<'a, 'py> Call<'a, 'py> {
         Call::with(py, Some(program))
     }
 
-    /// Returns results as tensors of this package.
+    /// Makes results tensors of this package.
     pub(crate) fn in_own_tensors(self) -> Call<'a, 'py> {
         self.in_library(Some(Library::Own))
     }
 
-    /// Returns results as tensors of a library.
+    /// Makes results tensors of a library.
     pub(crate) fn in_library(mut self, library: Option<Library>) -> Call<'a, 'py> {
         self.library = library;
         self

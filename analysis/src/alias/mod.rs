@@ -205,6 +205,12 @@ impl AliasDb {
         self.deep_flags(v).has(Flags::WILDCARD)
     }
 
+    /// Like [`AliasDb::may_be_wildcard`], for the value itself without the values it holds.
+    #[must_use]
+    pub fn is_wildcard(&self, v: ValueId) -> bool {
+        self.set_flags(self.locs(v)).has(Flags::WILDCARD)
+    }
+
     /// Whether any of the values may be visible outside: as an input or output of the graph, held by one, or stored.
     #[must_use]
     pub fn escapes_scope(&self, values: &[ValueId]) -> bool {

@@ -98,7 +98,7 @@ impl Loops<'_> {
         }
     }
 
-    /// Returns the count that a loop carries, if `next` is its next value, which is used for one other comparison at most.
+    /// Returns the count that a loop carries, if `next` is its next value, whose only uses are that and one comparison.
     fn carried(&self, node: NodeId, body: BlockId, next: ValueId) -> Option<ValueId> {
         let graph = self.graph;
         let sum = graph.def(next);

@@ -1,5 +1,6 @@
-//! Peephole combination of instructions into one: a scalar operation with the operation that uses its result, and a
-//! sum with the end of its loop.
+//! Peephole combination of instructions into one: a scalar operation with the operation that uses its result, a sum with the
+//! end of its loop, the selection of an element with its conversion to a number, and a transposition with the product that
+//! uses it.
 //!
 //! An instruction is combined with the previous one if no jump target lies between them and the first result has no
 //! other use.
@@ -144,6 +145,7 @@ impl Emit<'_> {
             let joined = match before.op {
                 Opcode::IAdd if before.a == before.b => Some((Opcode::IAddNext, before.c)),
                 Opcode::IAdd if before.a == before.c => Some((Opcode::IAddNext, before.b)),
+                // Not `c`: the sign of a NaN may depend on the order of operands.
                 Opcode::FAdd if before.a == before.b => Some((Opcode::FAddNext, before.c)),
                 _ => None,
             };

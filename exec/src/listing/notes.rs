@@ -1,12 +1,6 @@
 //! Reasons for the costs of instructions: why a value is boxed, counted, locked or copied.
 //!
-//! | note | meaning |
-//! |---|---|
-//! | `boxed` | a number is stored as a tagged value: its static type is not that of a number, or a kernel takes values only |
-//! | `counted` | the instruction adds a reference to a value instead of moving it |
-//! | `may lock` | the access takes the lock of a container, unless its register holds the only handle at run time |
-//! | `no lock` | the register holds the only handle, so no access takes the lock |
-//! | `copied` | a word is copied because two values need registers of their own |
+//! `docs/machine.md` has a table of the notes.
 //!
 //! The notes come from the analyses by which the code was emitted, on the graph that the code keeps: [`Liveness`] decides what is
 //! moved, and static types decide the bank of a value. The machine decides about locks at run time, by the number of handles; the
@@ -237,14 +231,14 @@ impl<'c> Notes<'c> {
         }
     }
 
-    /// Returns the values that may hold another handle of a container.
+    /// Returns why other code or values may hold another handle of a container.
     fn other_handle(&self, value: ValueId) -> Option<&'static str> {
         let g = self.graph;
         let def = g.def(value);
         if g.is_prim(def, Prim::Param) && g.enclosing(def).is_none() {
             return Some("the caller may hold it");
         }
-        if self.alias.may_be_wildcard(value) {
+        if self.alias.is_wildcard(value) {
             return Some("it may be reachable from outside");
         }
         let is_element = match g.op(def).kind() {

@@ -1,4 +1,5 @@
-//! Common cases of instructions on values: lists in a register that holds their only handle, numbers, comparisons with `None`.
+//! Common cases of instructions on values: lists in a register that holds their only handle or of constants, numbers, attributes
+//! that are numbers, bytes of strings.
 //!
 //! They are arms of the match of the interpreter loop: a second match would be a second indirect jump. The functions are not
 //! inlined, and take and return words in machine registers, where `value_step` returns a result in memory. Everything else,
@@ -210,7 +211,8 @@ pub(super) fn slot_word(i: &Instr, v: &mut [IValue]) -> Option<u64> {
     ScalarKind::of_field(i.d).unboxed(object.get_mut()?.get(i.c as usize)?)
 }
 
-/// Returns whether the byte at index `at` of a string is that of the instruction, or is not.
+/// Returns whether the byte at index `at` of a string is that of the instruction, or is not. Observers and timing see the
+/// operators that follow instead.
 #[inline(never)]
 pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueFrame<'_, '_>) -> Option<u64> {
     if !values.env.host.is_unobserved() {

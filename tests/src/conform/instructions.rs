@@ -25,7 +25,7 @@ impl Executions {
             *self.0.entry(format!("{:?}", instr.op)).or_default() += count;
             // The second of two instructions may also be the target of a jump: the pair is executed at most as often as either.
             if let Some(&(next, &next_count)) = executed.peek()
-                && !never_falls_through(&format!("{:?}", instr.op))
+                && instr.op.falls_through()
             {
                 *self.0.entry(format!("{:?} {:?}", instr.op, next.op)).or_default() += count.min(next_count);
             }
@@ -48,16 +48,19 @@ impl Executions {
     }
 }
 
-fn never_falls_through(opcode: &str) -> bool {
-    matches!(opcode, "Jmp" | "Ret")
-}
-
 /// The executions of several cases.
 #[derive(Default)]
 pub struct Shares {
     cases: usize,
-    /// Sum of shares, number of cases, number of executions.
-    of: BTreeMap<String, (f64, usize, u64)>,
+    sums: BTreeMap<String, Sum>,
+}
+
+/// The sum over cases for one opcode or pair.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    shares: f64,
+    cases: usize,
+    executions: u64,
 }
 
 impl Shares {
@@ -67,23 +70,24 @@ impl Shares {
         let all: u64 = singles.map(|(_, count)| count).sum();
         self.cases += usize::from(all > 0);
         for (name, &count) in &executions.0 {
-            let entry = self.of.entry(name.clone()).or_default();
-            entry.0 += count as f64 / all.max(1) as f64;
-            entry.1 += 1;
-            entry.2 += count;
+            let sum = self.sums.entry(name.clone()).or_default();
+            sum.shares += count as f64 / all.max(1) as f64;
+            sum.cases += 1;
+            sum.executions += count;
         }
     }
 
     /// Appends the opcodes and pairs with the largest shares.
     pub fn write(&self, rows: usize, text: &mut String) {
         for (title, is_pair) in [("instruction", false), ("pair", true)] {
-            let mut of: Vec<_> = self.of.iter().filter(|(name, _)| name.contains(' ') == is_pair).collect();
-            of.sort_by(|a, b| b.1.0.total_cmp(&a.1.0));
-            if !of.is_empty() {
+            let mut sums: Vec<_> =
+                self.sums.iter().filter(|(name, _)| name.contains(' ') == is_pair).collect();
+            sums.sort_by(|a, b| b.1.shares.total_cmp(&a.1.shares));
+            if !sums.is_empty() {
                 let _ = writeln!(text, "  {:>7} {:>7} {:>11}  {title}", "share %", "cases", "executions");
             }
-            for (name, (share, cases, executions)) in of.into_iter().take(rows) {
-                let share = 100.0 * share / self.cases.max(1) as f64;
+            for (name, Sum { shares, cases, executions }) in sums.into_iter().take(rows) {
+                let share = 100.0 * shares / self.cases.max(1) as f64;
                 let _ = writeln!(text, "  {share:7.2} {cases:7} {executions:11}  {name}");
             }
         }

@@ -211,7 +211,7 @@ impl Emit<'_> {
         let count = self.instrs.len();
         let mut predecessors = vec![0; count + 1];
         for (at, i) in self.instrs.iter().enumerate() {
-            if !matches!(i.op, Opcode::Jmp | Opcode::Ret) {
+            if i.op.falls_through() {
                 predecessors[at + 1] += 1;
             }
             if i.op.is_jump() {
@@ -340,7 +340,7 @@ impl Emit<'_> {
                 continue;
             }
             let i = &self.instrs[at];
-            if !matches!(i.op, Opcode::Jmp | Opcode::Ret) {
+            if i.op.falls_through() {
                 pending.push(at + 1);
             }
             if i.op.is_jump() {

@@ -228,7 +228,7 @@ impl WordLiveness {
         for range in starts.windows(2) {
             let last = emit.instrs[range[1] - 1];
             let mut next = Vec::with_capacity(2);
-            if !matches!(last.op, Opcode::Jmp | Opcode::Ret) {
+            if last.op.falls_through() {
                 next.push((block_at(range[1]), Vec::new()));
             }
             if last.op.is_jump() {
