@@ -170,12 +170,12 @@ def keys(known: Dict[str, int]):
 # run: not_in(["a", "b", "a"], {"a": 1}) == 1
 # run: grows([5, 6]) == (11, [5, 6, 6, 7])
 # run: shrinks([1]) == 1
-# run: shrinks([1, 2, 3]) raises 'list index out of range'
+# run: shrinks([1, 2, 3]) raises "list index out of range"
 # run: changes([1, 2, 3, 4]) == (7, [7, 6, 3, 1])
 # run: other_name([1, 2, 3], 1) == (6, 6)
 # run: other_name([1, 2, 3], 0) == (6, 3)
 # run: outer([1, 2, 3], 1) == 6
-# run: outer([1, 2, 3], 2) raises 'list index out of range'
+# run: outer([1, 2, 3], 2) raises "list index out of range"
 # run: outer_unchanged([1, 2, 3], 3) == 18
 # run: two_limits([1, 2, 3], 2) == (3, 2)
 # run: two_limits([1, 2, 3], 9) == (6, 3)

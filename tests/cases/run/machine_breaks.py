@@ -35,7 +35,7 @@ def find(items: List[int], wanted: int) -> int:
 #    6  s7 = 1; s8 = s9                              ; copied: the branch returns it
 #    7  Jmp 10
 #    8  s7 = 0; s8 = 0
-#    9  IAdd s9 += 1; JILt s9, s5 -> 4
+#    9  s6 = ListNext v0, s9 -> 5                    ; may lock v0: the caller may hold it
 #   10  Drop v0
 #   11  JFalse s7 -> 14
 #   12  s7 = s8                                      ; copied: the branch returns it

@@ -31,37 +31,36 @@ def notes(cell: Cell, rows: List[List[float]], names: Dict[str, int], n: int):
 #    1  v4 = prim::ListConstruct()
 #    2  s4 = 0; s5 = 0
 #    3  s6 = 1; s7 = 0
-#    4  JILe s3, 0 -> 32
+#    4  JILe s3, 0 -> 31
 #    5  AppendI v3, s7                               ; may lock v3: it may be reachable from outside
-#    6  AppendV v4, v3                               ; may lock v4: it may be reachable from outside; v3 counted: the list keeps it
+#    6  AppendV v4, v3                               ; no lock: v4 is the only handle; v3 counted: the list keeps it
 #    7  v5 = ListGetV v1, s7                         ; may lock v1: the caller may hold it; v5 counted: the list keeps it
 #    8  s8 = ListGetF v5, 0                          ; may lock v5: it may be reachable from outside
 #    9  s9 = ListLen v5                              ; may lock v5: it may be reachable from outside
 #   10  Drop v5
-#   11  s10 = IToF s9
-#   12  s9 = FAdd s8, s10
-#   13  s9 = FAdd s4, s9
-#   14  SetSlot v0, 0, s7                            ; may lock v0: the caller may hold it; s7 boxed: the object keeps it as a value
-#   15  s10 = GetWord v0, 1                          ; may lock v0: the caller may hold it
-#   16  s8 = DictGetS v2, "a", else                  ; may lock v2: the caller may hold it
-#   17  s8 = aten::__getitem__.Dict_str(v2, "a")     ; v2 counted: the next iteration uses it
-#   18  s8 = IAdd s10, s8
-#   19  SetSlot v0, 1, s8                            ; may lock v0: the caller may hold it; s8 boxed: the object keeps it as a value
-#   20  v5 = GetSlot v0, 0                           ; may lock v0: the caller may hold it; v5 counted: the object keeps it; boxed: the type is int?
-#   21  s8 = IsNot v5, None
-#   22  Drop v5
-#   23  JFalse s8 -> 29
-#   24  s4 = FAdd s9, 1.
-#   25  s9 = s5; s5 = s6                             ; copied: the loop carries it
-#   26  s6 = s9                                      ; copied: the loop carries it
-#   27  Next s7 < s3 -> 5
-#   28  Jmp 32
-#   29  s4 = s9; s9 = s5                             ; copied: the branch returns it
-#   30  s5 = s6; s6 = s9                             ; copied: the loop carries it
-#   31  Next s7 < s3 -> 5
-#   32  Drop v0
-#   33  Drop v2
-#   34  Drop v1
-#   35  v1 = prim::TupleConstruct(s4, s5, s6)        ; s4, s5, s6 boxed: the container holds values
-#   36  v3 = prim::TupleConstruct(move v3, move v4, move v1)
-#   37  Ret (move v3)
+#   11  s9 = FAdd s8, (IToF s9)
+#   12  s9 = FAdd s4, s9
+#   13  SetSlot v0, 0, s7                            ; may lock v0: the caller may hold it; s7 boxed: the object keeps it as a value
+#   14  s10 = GetWord v0, 1                          ; may lock v0: the caller may hold it
+#   15  s8 = DictGetS v2, "a", else                  ; may lock v2: the caller may hold it
+#   16  s8 = aten::__getitem__.Dict_str(v2, "a")     ; v2 counted: the next iteration uses it
+#   17  s8 = IAdd s10, s8
+#   18  SetSlot v0, 1, s8                            ; may lock v0: the caller may hold it; s8 boxed: the object keeps it as a value
+#   19  v5 = GetSlot v0, 0                           ; may lock v0: the caller may hold it; v5 counted: the object keeps it; boxed: the type is int?
+#   20  s8 = IsNot v5, None
+#   21  Drop v5
+#   22  JFalse s8 -> 28
+#   23  s4 = FAdd s9, 1.
+#   24  s9 = s5; s5 = s6                             ; copied: the loop carries it
+#   25  s6 = s9                                      ; copied: the loop carries it
+#   26  Next s7 < s3 -> 5
+#   27  Jmp 31
+#   28  s4 = s9; s9 = s5                             ; copied: the branch returns it
+#   29  s5 = s6; s6 = s9                             ; copied: the loop carries it
+#   30  Next s7 < s3 -> 5
+#   31  Drop v0
+#   32  Drop v2
+#   33  Drop v1
+#   34  v1 = prim::TupleConstruct(s4, s5, s6)        ; s4, s5, s6 boxed: the container holds values
+#   35  v3 = prim::TupleConstruct(move v3, move v4, move v1)
+#   36  Ret (move v3)
