@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _dtypes, _native
+from ._frames import warn_once
 from ._module_kinds import is_module_class
 from ._values import device
 
@@ -20,6 +21,12 @@ _PLAIN: dict[Any, str] = {
 }  # fmt: skip
 
 _GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
+
+
+_SUBTYPE = (
+    "TorchScript will treat type annotations of Tensor dtype-specific subtypes as if they are normal Tensors. dtype constraints "
+    "are not enforced in compilation either."
+)
 
 
 def own_annotations(definition: Any) -> Mapping[str, Any]:
@@ -103,6 +110,9 @@ def annotation_text(
         return f"{_GENERIC[origin]}[{', '.join(map(inner, args)) or '()'}]"
     if origin is typing.Union or origin is types.UnionType:
         kept = [part for part in args if part is not type(None)]
+        if {*args} == {int, float, complex}:
+            # PyTorch prints this union as the type of numbers.
+            return "number"
         return f"Optional[{inner(kept[0])}]" if len(kept) == 1 else f"Union[{', '.join(map(inner, args))}]"
     if origin is typing.Final:
         return inner(args[0])
@@ -111,6 +121,8 @@ def annotation_text(
         if module == "torch" or module.startswith("torch."):
             if annotation.__name__ == "Parameter" or annotation.__name__.endswith("Tensor"):
                 # `torch.LongTensor` and others: programs have one type of tensors.
+                if type(annotation).__name__ == "tensortype":
+                    warn_once(_SUBTYPE)
                 return "Tensor"
             if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format", "qscheme"):
                 return _of_torch(f"torch.{annotation.__name__}")

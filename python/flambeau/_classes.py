@@ -77,7 +77,8 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
                     "Tensors are not supported as default NamedTuple fields. Their mutability could lead to potential memory "
                     "corruption"
                 )
-            default = f" = {literal(texts, value, place)}"
+            # A field without annotation is a tensor: its default is none of programs, whose calls state the field.
+            default = f" = {literal(texts, value, place)}" if field in hints else ""
         fields.append(f"    {field} : {text}{default}")
     other: Any = texts.class_of(qualified_name(cls))
     if other is not None and hasattr(other, "_fields") and other._fields != cls._fields:

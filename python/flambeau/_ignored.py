@@ -36,7 +36,8 @@ def annotations_of(function: Any) -> dict[str, Any]:
             names = list(inspect.signature(function).parameters)
             # The signature of a method may omit `self`.
             names = names[len(names) - len(of_parameters) :] if len(of_parameters) < len(names) else names
-            hints = {name: hint for name, hint in zip(names, of_parameters, strict=False) if hint != "..."} | {"return": result}
+            hints = {name: hint for name, hint in zip(names, of_parameters, strict=False) if hint != "..."}
+            hints |= {} if result is None else {"return": result}
     names_of_function = Names(scope_of(function))
     return {
         name: eval(hint, names_of_function) if isinstance(hint, str) else hint  # noqa: S307 - the user's own annotation

@@ -195,8 +195,9 @@ class MethodRewriter(Rewriter):
     def visit_For(self, node: ast.For) -> None:
         self._iterated(node.iter)
         self.visit(node.target)
-        for statement in [*node.body, *node.orelse]:
-            self.visit(statement)
+        with self._loop():
+            for statement in [*node.body, *node.orelse]:
+                self.visit(statement)
 
     def visit_comprehension(self, node: ast.comprehension) -> None:
         self._iterated(node.iter)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import builtins
 import collections
 import enum
+import inspect
 import math
 import types
 import typing
 import warnings
 from typing import Any
 
-from . import _dtypes, _native
+from . import _dtypes, _native, _torch_kernels
 from ._markers import kind_of
 from ._module_kinds import is_module_class
 from ._names import MISSING
@@ -102,6 +103,8 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
     if named is not None and not (isinstance(value, types.FunctionType) and is_from_source(named)):
         if named.startswith("torch."):
             texts.use_torch()
+        if named == _torch_kernels.SAVE:
+            _torch_kernels.register()
         return named
     if isinstance(value, types.FunctionType):
         return texts.reached(value, place)
@@ -110,19 +113,33 @@ def reference(texts: Texts, value: Any, path: str, place: Place) -> str:
     if isinstance(value, type):
         if kind_of(value) == "ignore":
             raise place.error(f"Cannot instantiate class '{value.__name__}' in a script function: it is marked with `@ignore`")
+        if not _has_code(value):
+            raise place.error(_no_value(value))
         return texts.reached(value, place)
     if hasattr(value, "_wraps_native") and hasattr(value, "original_name"):
         raise place.error("Cannot call a ScriptModule that is not a submodule of the caller")
     if hasattr(value, "__dlpack__"):
-        raise place.error(
-            f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a closed over global "
-            "variable? If so, please consider passing it in as an argument or use a local variable instead."
-        )
+        raise place.error(_no_value(value))
     if called_in_python(value) is not None:
         return texts.leave(value, path.rpartition(".")[2], place, "it is an object of Python")
     if callable(value):
         raise place.error(f"Python builtin {value!r} is currently not supported in TorchScript")
     return literal(texts, value, place)
+
+
+def _no_value(value: Any) -> str:
+    return (
+        f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a closed over global variable? If "
+        "so, please consider passing it in as an argument or use a local variable instead."
+    )
+
+
+def _has_code(cls: type) -> bool:
+    """Returns whether a class has a source: one whose methods are all written in another language has none."""
+    members = [getattr(cls, name, None) for name in vars(cls)]
+    routines = [member for member in members if inspect.isroutine(member)]
+    own_rules = issubclass(cls, (tuple, enum.Enum, BaseException))
+    return own_rules or not routines or any(hasattr(routine, "__code__") for routine in routines)
 
 
 def called_in_python(callee: Any) -> Any:

@@ -230,6 +230,9 @@ class Namespace:
     def __getattr__(self, name: str) -> Operator:
         if name.startswith("__"):
             raise AttributeError(name)
+        qualified = f"{self._torch_path.removeprefix('torch.ops.')}::{name}"
+        if qualified not in _native.operators():
+            raise AttributeError(f"there is no operator `{qualified}`")
         operator = Operator(f"{self._torch_path}.{name}")
         setattr(self, name, operator)
         return operator
@@ -249,6 +252,8 @@ class Namespaces:
     def __getattr__(self, name: str) -> Namespace:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name not in dir(self):
+            raise AttributeError(f"there is no operator `{name}::…`; `flambeau.custom_op` makes one")
         namespace = Namespace(name)
         setattr(self, name, namespace)
         return namespace

@@ -144,10 +144,18 @@ def _header(
             # The default of the implementation holds for declarations without one, if it is of the declared type.
             text += f" = {texts.default(defaults[arg.arg], declared.place(arg))}"
         params.append(text)
-    # Parameters that the declaration omits have the defaults of the implementation.
+    # Parameters that the declaration omits have the types and defaults of the implementation.
+    own_signature = commented_signature(implementation.edits.source.lines, node)
+    if own_signature is not None:
+        _annotate(node.args, own_signature[0], implementation.edits.source.place(node))
     for arg in _parameters(node.args):
         if arg.arg in defaults and arg.arg not in declared_names:
             place = implementation.edits.source.place(arg)
+            if arg.annotation is None:
+                raise place.error(
+                    "Parameters not specified on the overloaded declaration must have a type annotation in the implementation "
+                    f"function. Did not find type for param {arg.arg}"
+                )
             params.append(f"{_typed(implementation, arg)} = {texts.default(defaults[arg.arg], place)}")
     returns = f" -> {rewriter.type_text(result, declared.place(definition))}" if result is not None else ""
     return f"def {name}({', '.join(params)}){returns}:"

@@ -45,6 +45,8 @@ class Rewriter(SignatureRewriter):
         self.name = ""
         # The expression whose result the current statement does not use.
         self.unused: ast.expr | None = None
+        # The number of loops of the current function around the current statement.
+        self.loops = 0
 
     def visit(self, node: ast.AST) -> None:
         visitor = getattr(self, f"visit_{type(node).__name__}", None)
@@ -59,14 +61,14 @@ class Rewriter(SignatureRewriter):
 
     def function(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites a definition with its annotations and defaults."""
-        outer = self.bound
-        self.bound = outer | bound_names(node)
+        outer, loops = self.bound, self.loops
+        self.bound, self.loops = outer | bound_names(node), 0
         self.name = self.name or node.name
         with self._within(node, function):
             self.comments(node)
             self.signature(node, function)
             self._statements(node.body)
-        self.bound = outer
+        self.bound, self.loops = outer, loops
         self.name = ""
 
     def body(self, node: ast.FunctionDef) -> None:
@@ -219,12 +221,33 @@ class Rewriter(SignatureRewriter):
     def visit_For(self, node: ast.For) -> None:
         if node.orelse:
             raise self.edits.source.place(node.orelse[0]).error("else branches of for loops aren't supported")
-        self.generic_visit(node)
+        with self._loop():
+            self.generic_visit(node)
 
     def visit_While(self, node: ast.While) -> None:
         if node.orelse:
             raise self.edits.source.place(node.orelse[0]).error("else branches of while loops aren't supported")
-        self.generic_visit(node)
+        with self._loop():
+            self.generic_visit(node)
+
+    @contextmanager
+    def _loop(self) -> Iterator[None]:
+        self.loops += 1
+        try:
+            yield
+        finally:
+            self.loops -= 1
+
+    def visit_Break(self, node: ast.Break) -> None:
+        self._exit_of_loop(node, "break")
+
+    def visit_Continue(self, node: ast.Continue) -> None:
+        self._exit_of_loop(node, "continue")
+
+    def _exit_of_loop(self, node: ast.stmt, name: str) -> None:
+        # Python's own compiler checks functions, not texts.
+        if not self.loops:
+            raise self.edits.source.place(node).error(f"SyntaxError: '{name}' outside loop")
 
     def visit_Dict(self, node: ast.Dict) -> None:
         if None in node.keys:

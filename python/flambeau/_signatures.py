@@ -53,17 +53,26 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: SignatureRewrit
     edits.replace_statement(start, end, text)
 
 
-def commented_signature(lines: list[str], node: ast.FunctionDef) -> tuple[list[str], str] | None:
+def _parts_of_signature(comment: str) -> tuple[str, str | None] | None:
+    """Returns the texts of the parameters and of the result, which may be absent, in a comment with a signature."""
+    found = _SIGNATURE.fullmatch(comment)
+    if found is not None:
+        return found[1], found[2]
+    is_complete = comment.startswith("(") and comment.endswith(")") and "->" not in comment
+    return (comment[1:-1], None) if is_complete else None
+
+
+def commented_signature(lines: list[str], node: ast.FunctionDef) -> tuple[list[str], str | None] | None:
     """Returns the types of the parameters and of the result in the comment with the signature of a function (PEP 484)."""
     for line in lines[node.lineno - 1 : node.body[0].lineno]:
         found = _TYPE_COMMENT.search(line)
-        signature = _SIGNATURE.fullmatch(found[1].rstrip()) if found is not None else None
+        signature = _parts_of_signature(found[1].rstrip()) if found is not None else None
         if signature is not None:
             try:
-                args: Any = ast.parse(f"({signature[1]},)" if signature[1].strip() else "()", mode="eval").body
+                args: Any = ast.parse(f"({signature[0]},)" if signature[0].strip() else "()", mode="eval").body
             except SyntaxError:  # The compiler reports what is wrong with the comment.
                 return None
-            return [ast.unparse(part) for part in args.elts], signature[2]
+            return [ast.unparse(part) for part in args.elts], signature[1]
     return None
 
 
@@ -123,6 +132,9 @@ class SignatureRewriter:
     def signature(self, node: ast.FunctionDef, function: types.FunctionType | None) -> None:
         """Rewrites the annotations and defaults of a definition."""
         args = node.args
+        variadic = args.vararg or args.kwarg
+        if variadic is not None and not self.text:
+            raise self.edits.source.place(variadic).error("Compiled functions can't take variable number of arguments")
         # What Python evaluated: names of an enclosing function that only annotations use are in no closure.
         known = own_annotations(function) if function is not None else {}
         for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]:
@@ -203,7 +215,7 @@ class SignatureRewriter:
                 continue
             self.commented.add(number)
             comment = found[1].rstrip()
-            signature = _SIGNATURE.fullmatch(comment)
+            signature = _parts_of_signature(comment)
             if not lines[number - 1][: found.start()].strip():
                 # A line of its own states a signature; others mean nothing, as in PyTorch.
                 if is_stated or number >= node.body[0].lineno and not comment.startswith("("):
@@ -211,13 +223,14 @@ class SignatureRewriter:
                         (number, len(lines[number - 1][: found.start()].encode())), (number, len(lines[number - 1].encode())), ""
                     )
                     continue
-                is_stated = comment.startswith("(") and "->" in comment
+                is_stated = comment.startswith("(") and "->" in comment or signature is not None
             place = Place(self.edits.source.file, self.edits.source.first + number - 1, found.start() + 1, lines[number - 1])
             try:
                 if signature is not None:
-                    args = ast.parse(f"({signature[1]},)" if signature[1].strip() else "()", mode="eval").body
+                    args = ast.parse(f"({signature[0]},)" if signature[0].strip() else "()", mode="eval").body
                     types = [self._comment(ast.unparse(part), place) for part in args.elts]  # type: ignore[attr-defined]
-                    text = f"({', '.join(types)}) -> {self._comment(signature[2], place)}"
+                    result = "" if signature[1] is None else f" -> {self._comment(signature[1], place)}"
+                    text = f"({', '.join(types)}){result}"
                 elif comment.startswith("("):
                     # A signature in several lines.
                     continue

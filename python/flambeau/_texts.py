@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import textwrap
 import types
 from collections.abc import Callable
@@ -275,15 +276,17 @@ class Texts:
         if known is not None:
             return known
         # With the functions that it calls.
-        text = function.inlined_graph.function().code
+        text, values = function.inlined_graph.function().code_with_constants()
         try:
             node = ast.parse(text).body[0]
         except (SyntaxError, IndexError):
             node = None
-        if not isinstance(node, ast.FunctionDef) or "CONSTANTS." in text or "__torch__." in text:
-            raise place.error(f"a call of the compiled function `{function.__name__}`, which has constants or classes of its own")
+        if not isinstance(node, ast.FunctionDef) or "__torch__." in text:
+            raise place.error(f"a call of the compiled function `{function.__name__}`, which has classes of its own")
         name = self.reserve(function.__name__, function)
         text = text.replace(f"def {node.name}(", f"def {name}(", 1)
+        constants = [self.default(value, place) for value in values]
+        text = re.sub(r"\bCONSTANTS\.c(\d+)\b", lambda found: constants[int(found[1])], text)
         self.texts.append((text, f"<{name}>", 1))
         return name
 
@@ -315,7 +318,7 @@ class Texts:
             raise place.error(unknown.message, AnnotationError) from None
 
     def default(self, value: Any, place: Place) -> str:
-        """Returns the default of a parameter as an expression: a literal, or the name of a tensor."""
+        """Returns a constant, such as the default of a parameter, as an expression: a literal, or the name of a tensor."""
         if isinstance(value, _native.Tensor) or not hasattr(value, "__dlpack__"):
             tensor = value if isinstance(value, _native.Tensor) else None
         else:
@@ -332,6 +335,8 @@ class Texts:
 
     def value_text(self, value: Any, path: str, place: Place) -> str:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
+        if isinstance(value, types.FunctionType) and hasattr(value, "__prepare_scriptable__"):
+            value = value.__prepare_scriptable__()
         if isinstance(value, types.FunctionType) and kind_of(value) == "ignore":
             return self.leave_ignored(value, value, value.__name__, place)
         if hasattr(value, "__script_if_tracing_wrapper"):

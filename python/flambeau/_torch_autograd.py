@@ -8,6 +8,7 @@ differentiated to any order.
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from . import _dtypes, _native
+from . import _dtypes, _native, _ops
 from ._frames import warn_once
 from ._nested import mapped
 from .errors import unsupported
@@ -28,6 +29,19 @@ def own(tensor: torch.Tensor, requires_grad: bool = False) -> _native.Tensor:
     if requires_grad:
         made.requires_grad = True
     return made
+
+
+def of_torch(native: _native.Tensor) -> torch.Tensor:
+    """Returns a tensor of PyTorch over the memory of one of this package. Its storage begins where that of the latter does, so that
+    parts of one storage have storages at one address."""
+    with _ops.trace.pause() if _ops.trace is not None else contextlib.nullcontext():
+        offset = native.storage_offset()
+        if not offset or not native.numel():
+            return _native.to_torch(native)
+        sizes, strides = native.shape, native.strides
+        last = offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+        whole = _native.to_torch(native.detach().as_strided([last + 1], [1], 0))
+    return whole.as_strided(sizes, strides, offset)
 
 
 _known: WeakTensorKeyDictionary = WeakTensorKeyDictionary()

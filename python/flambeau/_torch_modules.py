@@ -23,7 +23,7 @@ import torch
 
 from . import _native, _ops
 from ._nested import mapped
-from ._torch_autograd import call, check_modes, follow, memory_of, shared
+from ._torch_autograd import call, check_modes, follow, memory_of, of_torch, shared
 from ._markers import is_attribute
 from ._module_kinds import containers
 from ._types import ModuleHandle
@@ -266,11 +266,11 @@ class TorchModule(_Module, ScriptModule):
         if cell is not None and cell[0].is_same(native):
             if native.data_ptr() != cell[3] and memory_of(cell[1]) == cell[2]:
                 # A program gave the tensor other memory, as `set_` does: the tensor of PyTorch follows.
-                cell[1].data = _native.to_torch(native)
+                cell[1].data = of_torch(native)
                 follow(cell[1], native)
                 self._keep((name,), native, cell[1])
             return cell[1]
-        tensor = _native.to_torch(native)
+        tensor = of_torch(native)
         if self._kinds[name][0] == "parameter":
             tensor = torch.nn.Parameter(tensor, requires_grad=native.requires_grad)
         self._keep((name,), native, tensor)

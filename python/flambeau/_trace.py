@@ -246,19 +246,16 @@ class Trace:
 
 def _check_inputs(inputs: Sequence[Any]) -> None:
     text = _type_of_example(tuple(inputs))
-    if set(re.findall(r"\w+", text)) - {"Tensor", "List", "Dict", "Tuple"} - _key_types(inputs):
+    if not all(map(_is_traceable, inputs)):
         raise misuse(
             f"Type '{text}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced"
         )
 
 
-def _key_types(value: Any) -> set[str]:
-    """Returns the names of the types of the keys of all dictionaries in a value."""
-    if isinstance(value, dict):
-        parts = [{type(key).__name__} | _key_types(part) for key, part in value.items()]
-    else:
-        parts = [_key_types(part) for part in value] if isinstance(value, (list, tuple)) else []
-    return set().union(*parts)
+def _is_traceable(value: Any) -> bool:
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(_is_traceable, value.values() if isinstance(value, dict) else value))
+    return is_tensor(value)
 
 
 def _type_of_example(value: Any) -> str:
@@ -340,14 +337,16 @@ def _shown_type(value: Any) -> str:
     return type(value).__name__
 
 
-def _names_of(function: Any, count: int) -> list[str]:
-    """Returns the names of the first parameters of a function."""
+def _names_of(function: Any, inputs: Sequence[Any]) -> list[str]:
+    """Returns the names of the parameters of a function that take the arguments of a call."""
+    if isinstance(inputs, ByName):
+        return list(inputs.names)
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     plain = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return [plain[i] if i < len(plain) else f"args_{i}" for i in range(count)]
+    return [plain[i] if i < len(plain) else f"args_{i}" for i in range(len(inputs))]
 
 
 @contextmanager
@@ -431,9 +430,9 @@ def record(
 ) -> Any:
     """Runs a function and records it; returns the operand of its result."""
     _check_inputs(inputs)
-    inputs = [trace.input(name, example) for name, example in zip(names, inputs, strict=True)]
+    inputs = _with_values(inputs, [trace.input(name, example) for name, example in zip(names, inputs, strict=True)])
     with recording(trace):
-        result = function(*inputs)
+        result = _call(function, inputs)
         _check_output(result, strict)
         with trace.pause():
             return trace.operand(result)
@@ -490,8 +489,8 @@ def check(
     """Traces again and compares the graphs, and compares the results of the trace with those of the function."""
     for example in inputs:
 
-        def fresh(example: Sequence[Any] = example) -> list[Any]:
-            return [_tensors_mapped(part, lambda tensor: tensor.detach().clone()) for part in example]
+        def fresh(example: Sequence[Any] = example) -> Sequence[Any]:
+            return _with_values(example, [_tensors_mapped(part, lambda tensor: tensor.detach().clone()) for part in example])
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TracerWarning)
@@ -501,7 +500,7 @@ def check(
                 # Stated before.
                 warnings.filterwarnings("ignore", "a compiled program runs in a context of `torch.autocast`")
             again = checked.trace(fresh())
-            wanted, found = checked.run(*fresh()), compiled(*fresh())
+            wanted, found = _call(checked.run, fresh()), _call(compiled, fresh())
         difference = _difference(graph, again)
         if difference is not None:
             raise TracingCheckError(f"Tracing failed sanity checks!\nERROR: {difference}")
@@ -561,29 +560,59 @@ def call_in_trace(
     return result
 
 
-def by_position(function: Callable[..., Any], named: dict[str, Any]) -> tuple[Any, ...]:
-    """Returns arguments that are given by name as arguments by position."""
-    bound = inspect.signature(function).bind(**named)
-    if bound.kwargs:
-        names = ", ".join(bound.kwargs)
-        raise unsupported(f"a trace takes no arguments that can be given by name only: {names}")
-    return bound.args
+class ByName(tuple):  # type: ignore[type-arg]
+    """Arguments that a call gives by name."""
+
+    names: tuple[str, ...]
+
+
+def by_name(function: Callable[..., Any], named: Any) -> ByName:
+    """Returns arguments that are given by name, in the order of the parameters of a function.
+
+    Raises:
+        TypeError: the function cannot be called with them.
+    """
+    if not isinstance(named, dict):
+        raise misuse("example_kwarg_inputs should be a dict")
+    inspect.signature(function).bind(**named)
+    order = [name for name in inspect.signature(function).parameters if name in named]
+    names = (*order, *(name for name in named if name not in order))
+    return _with_names(names, [named[name] for name in names])
+
+
+def _with_names(names: tuple[str, ...], values: Iterable[Any]) -> ByName:
+    made = ByName(values)
+    made.names = names
+    return made
+
+
+def _with_values(given: Sequence[Any], values: Iterable[Any]) -> Sequence[Any]:
+    """Returns other arguments that a call gives like the given ones."""
+    return _with_names(given.names, values) if isinstance(given, ByName) else tuple(values)
+
+
+def _call(function: Callable[..., Any], given: Sequence[Any]) -> Any:
+    if isinstance(given, ByName):
+        return function(**dict(zip(given.names, given, strict=True)))
+    return function(*given)
 
 
 def as_tuple(inputs: Any) -> tuple[Any, ...]:
     """Returns example inputs as the arguments of a call."""
+    if isinstance(inputs, ByName):
+        return inputs
     if is_tensor(inputs) or isinstance(inputs, dict):
         return (inputs,)
     return tuple(inputs)
 
 
 def trace_function(
-    function: Callable[..., Any], inputs: tuple[Any, ...], strict: bool
+    function: Callable[..., Any], inputs: Sequence[Any], strict: bool
 ) -> tuple[_native.Program, _native.Graph]:
     """Traces a function."""
     # A trace without tensors of this package returns tensors of PyTorch, also of calls without tensors, where it is imported.
     trace = Trace(of_torch="torch" in sys.modules and not any(isinstance(given, _native.Tensor) for given in inputs))
-    result = record(trace, function, _names_of(function, len(inputs)), inputs, strict)
+    result = record(trace, function, _names_of(function, inputs), inputs, strict)
     program = trace.recorder.finish(result)
     return program, program.function("forward").graph()
 
@@ -613,20 +642,20 @@ class TracedModules:
         }
         self.scopes = {id(part): f"__module.{path}" if path else "__module" for path, part in module.named_modules()}
 
-    def trace(self, name: str, inputs: tuple[Any, ...], strict: bool) -> tuple[_native.Program, _native.Graph]:
+    def trace(self, name: str, inputs: Sequence[Any], strict: bool) -> tuple[_native.Program, _native.Graph]:
         """Traces a method."""
         from ._trace_torch import scopes
 
         trace = Trace(self.program, self.class_name)
         trace.paths, trace.modules = self.paths, self.compiled
         method = self.module if name == "forward" else getattr(self.module, name)
-        names = _names_of(getattr(self.module, name), len(inputs))
+        names = _names_of(getattr(self.module, name), inputs)
         with scopes(trace, self.scopes):
             result = record(trace, method, names, inputs, strict)
         program = trace.recorder.finish_method(name, result)
         return program, program.function(f"{self.class_name}.{name}").graph()
 
-    def add(self, name: str, inputs: tuple[Any, ...], strict: bool) -> _native.Graph:
+    def add(self, name: str, inputs: Sequence[Any], strict: bool) -> _native.Graph:
         """Traces a method and adds it to the class."""
         self.program, graph = self.trace(name, inputs, strict)
         return graph
@@ -634,7 +663,7 @@ class TracedModules:
     def checked(self, name: str, strict: bool) -> Checked:
         """Returns what a method is compared with."""
         method = self.module if name == "forward" else getattr(self.module, name)
-        return Checked(method, lambda given: self.trace(name, tuple(given), strict)[1])
+        return Checked(method, lambda given: self.trace(name, given, strict)[1])
 
     def build(self) -> Any:
         """Returns the compiled module."""

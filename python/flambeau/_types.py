@@ -92,7 +92,7 @@ class ModuleHandle:
         return list(self._module._native.methods())
 
     def __repr__(self) -> str:
-        return f"<ModuleHandle {self.qualified_name}>"
+        return f"ScriptObject <{self.qualified_name}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ModuleHandle) and bool(self._module._native.identity == other._module._native.identity)

@@ -227,7 +227,7 @@ class ScriptModule(metaclass=_ModuleType):
     def _method(self, name: str) -> ScriptFunction:
         found: ScriptFunction | None = self._functions.get(name)
         if found is None:
-            if name == "__call__":
+            if name == "__call__" and self._native.is_module:
                 # `forward` between the hooks.
                 function = self._root().function("__call__")
             else:
@@ -459,6 +459,11 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     if hasattr(definition, "__script_if_tracing_wrapper"):
         # A function of PyTorch's `script_if_tracing`.
         definition = definition.__original_fn
+    from ._module_kinds import is_module
+
+    if not builtins.isinstance(definition, type) and not is_module(definition) and hasattr(definition, "__prepare_scriptable__"):
+        # The object that takes the place of this one in programs.
+        return script(definition.__prepare_scriptable__(), fallback=fallback)
     from ._torch_paths import is_now_from_source
     from .errors import CompileError, UnsupportedError
 
@@ -491,7 +496,8 @@ def _script(definition: Any, texts: Texts) -> Any:
         module = modules.adopt(modules.compile(), definition)
         module.__dict__["_fallbacks"] = texts.fallbacks
         return module
-    if type(definition).__module__ == "builtins" or callable(definition):
+    has_code = not callable(definition) or builtins.isinstance(type(definition).__call__, types.FunctionType)
+    if type(definition).__module__ == "builtins" or not has_code:
         from .errors import misuse
 
         raise misuse(f"an object of type `{type(definition).__name__}` is not a function, class or module")
@@ -565,7 +571,7 @@ def trace(
     each call. Compiled functions that are called keep their control flow. Where a value leaves the trace, such as by ``int(x)``
     or ``if x``, a :class:`TracerWarning` names the line.
 
-    Example arguments are given by position or, as ``example_kwarg_inputs``, by name.
+    Example arguments are given by position or, as ``example_kwarg_inputs``, by name; then ``check_inputs`` are as well.
 
     With ``check_trace`` the function is traced again, also on ``check_inputs``, and the graphs and results are compared. With
     ``strict`` the result may not be a list or a dictionary, whose structure could depend on the arguments.
@@ -586,7 +592,9 @@ def trace(
         )
         return func
     if example_kwarg_inputs is not None:
-        example_inputs = _trace.by_position(func.forward if is_module(func) else func, example_kwarg_inputs)
+        called = func.forward if is_module(func) else func
+        example_inputs = _trace.by_name(called, example_kwarg_inputs)
+        check_inputs = None if check_inputs is None else [_trace.by_name(called, given) for given in check_inputs]
     inputs = _trace.as_tuple(example_inputs)
     if is_module(func):
         methods = {"forward": inputs}
@@ -604,7 +612,7 @@ def trace(
     compiled.__name__ = getattr(func, "__name__", "forward")
     compiled.__doc__ = func.__doc__
     if check_trace:
-        checked = _trace.Checked(func, lambda given: _trace.trace_function(func, tuple(given), strict)[1])
+        checked = _trace.Checked(func, lambda given: _trace.trace_function(func, given, strict)[1])
         _trace.check(compiled, graph, checked, [inputs, *map(_trace.as_tuple, check_inputs or ())], check_tolerance)
     return compiled
 
@@ -616,9 +624,10 @@ def trace_module(
     check_inputs: Iterable[dict[str, Any]] | None = None,
     check_tolerance: float = 1e-5,
     strict: bool = True,
+    example_inputs_is_kwarg: bool = False,
 ) -> ScriptModule:
     """Traces methods of a module of PyTorch, each on its example arguments: see :func:`trace`. The result has the module's
-    parameters, buffers and submodules."""
+    parameters, buffers and submodules. With ``example_inputs_is_kwarg`` the arguments of each method are a dictionary by name."""
     from . import _trace
     from ._module_kinds import is_module
 
@@ -627,13 +636,17 @@ def trace_module(
 
         raise misuse(f"expected a module of PyTorch but found an object of type `{type(mod).__name__}`")
     modules = _trace.TracedModules(mod)
-    examples = {name: _trace.as_tuple(given) for name, given in inputs.items()}
+
+    def arguments(name: str, given: Any) -> tuple[Any, ...]:
+        return _trace.by_name(getattr(mod, name), given) if example_inputs_is_kwarg else _trace.as_tuple(given)
+
+    examples = {name: arguments(name, given) for name, given in inputs.items()}
     graphs = {name: modules.add(name, given, strict) for name, given in examples.items()}
     module = modules.build()
     if check_trace:
         checks = list(check_inputs or ())
         for name, graph in graphs.items():
-            given = [examples[name], *(_trace.as_tuple(check[name]) for check in checks if name in check)]
+            given = [examples[name], *(arguments(name, check[name]) for check in checks if name in check)]
             _trace.check(getattr(module, name), graph, modules.checked(name, strict), given, check_tolerance)
     return module
 
@@ -671,6 +684,10 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
     ``f`` is a path, or of an archive a readable file. The values of ``_extra_files`` become the contents of the archive's extra files of the
     same names. Tensors are on the processor, whatever ``map_location`` is.
     """
+    if "torch" in sys.modules:
+        from ._torch_kernels import register
+
+        register()
     if hasattr(f, "read"):
         program = _native.load_bytes(f.read())
     elif _native.is_exported(f):

@@ -135,3 +135,9 @@ def test_scalars_of_unions_are_not_converted():
             number(wrong)
     several = flambeau.CompilationUnit("def f(x: Union[List[int], str]) -> str:\n    return str(x)\n").f
     assert (several([1, 2]), several("a")) == ("[1, 2]", "a")
+
+
+def test_the_union_of_numbers_is_the_type_of_numbers():
+    u = unit("def f(x: Union[int, complex, float], y: Union[int, float, complex]):\n    return x + y\n")
+    assert u.f.schema == "f(Scalar x, Scalar y) -> Scalar"
+    assert (u.f(1, 2), u.f(1, 2.5), u.f(1j, 1)) == (3, 3.5, 1 + 1j)

@@ -33,6 +33,12 @@ def test_operator_in_programs_and_in_python():
     assert str(twice.graph).count("tests::swish") == 2 and "tests.swish" in twice.code
 
 
+def test_operators_that_do_not_exist_are_no_attributes():
+    assert hasattr(flambeau.ops.aten, "add") and not hasattr(flambeau.ops.aten, "addd")
+    with pytest.raises(AttributeError, match="there is no operator `nowhere::"):
+        flambeau.ops.nowhere.add
+
+
 def test_shape_function_and_dtype_are_facts():
     graph = flambeau.parse_graph(
         "graph(%x : Float(2, 3)):\n  %b : float = prim::Constant[value=1.]()\n"
@@ -178,8 +184,7 @@ def test_wrong_registrations_change_nothing():
 
     with pytest.raises(flambeau.Error, match="no_such_method"):
         register("tests::bad(Tensor x) -> Tensor", gradient=not_compiled)
-    with pytest.raises(flambeau.Error):
-        flambeau.ops.tests.bad(tensor([1.0]))
+    assert not hasattr(flambeau.ops.tests, "bad")
     assert twice(tensor([0.0])).tolist() == [0.0]
     register("tests::bad(Tensor x) -> Tensor")
 

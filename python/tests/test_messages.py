@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any, Dict, List, Union
 
 import pytest
@@ -305,3 +306,52 @@ def test_excerpts_have_the_line_of_the_definition():
     at = next(i for i, line in enumerate(lines) if "return not_defined" in line)
     assert lines[at - 1].endswith("| def inner(x: int) -> int:")
     assert any(line.endswith("| def outer(x: int) -> int:") for line in lines)
+
+
+def test_exits_of_loops_outside_of_one():
+    nested = "def f():\n    for i in range(5):\n        def g():\n            continue\n"
+    for text, name in (("def f(a):\n    break\n", "break"), (nested, "continue")):
+        with pytest.raises(RuntimeError, match=f"SyntaxError: '{name}' outside loop"):
+            jit.CompilationUnit(text)
+    within = "def f(n: int):\n    i = 0\n    while True:\n        i += 1\n        if i > n:\n            break\n    return i\n"
+    assert jit.CompilationUnit(within).f(3) == 4
+
+
+def test_classes_without_source_are_no_values():
+    def a_class():
+        return io.BytesIO
+
+    assert "python value of type 'type' cannot be used as a value" in refused(a_class)
+
+
+def test_functions_with_any_number_of_arguments():
+    def by_position(a, *args):
+        return a
+
+    def by_name(a, **kwargs):
+        return a
+
+    for function in (by_position, by_name):
+        assert "Compiled functions can't take variable number of arguments" in refused(function)
+
+
+def test_types_of_tensors_with_a_dtype():
+    torch = pytest.importorskip("torch")
+
+    def long(x: torch.LongTensor):
+        return x
+
+    with pytest.warns(UserWarning, match="treat type annotations of Tensor dtype-specific subtypes as if they are normal"):
+        compiled = jit.script(long)
+    assert compiled.schema == "long(Tensor x) -> Tensor"
+
+
+def test_comments_with_a_signature_may_omit_the_result():
+    Number = int
+
+    def twice(x):
+        # type: (Number)
+        return x * 2
+
+    assert jit.script(twice).schema == "twice(int x) -> int"
+    assert Number(2) == 2

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import io
 import weakref
 
 import pytest
@@ -226,3 +227,28 @@ def test_tensors_follow_memory_that_programs_exchange():
     assert torch.equal(compiled(), torch.full((2,), 8.0))
     before.data = torch.full((1,), 5.0)
     assert torch.equal(compiled(), torch.full((1,), 10.0))
+
+
+def test_parts_of_one_storage_stay_at_its_address():
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.whole = nn.Parameter(torch.rand(5, 5))
+            self.row = nn.Parameter(self.whole[3])
+            self.column = nn.Parameter(self.whole[:, 2])
+            self.other = nn.Parameter(torch.rand(11, 5)[1:6])
+
+        def forward(self):
+            return self.whole + self.row + self.column + self.other
+
+    module = jit.script(Parts())
+    loaded = jit.load(io.BytesIO(module.save_to_buffer()))
+    assert torch.equal(loaded(), module())
+    storages = {name: parameter.untyped_storage().data_ptr() for name, parameter in loaded.named_parameters()}
+    assert storages["whole"] == storages["row"] == storages["column"] != storages["other"]
+    for name, parameter in module.named_parameters():
+        held = getattr(loaded, name)
+        assert torch.equal(held, parameter) and held.stride() == parameter.stride() and held.requires_grad
+    with torch.no_grad():
+        loaded.row.fill_(2)
+    assert loaded.whole[3].tolist() == [2] * 5 and loaded.column[3] == 2

@@ -54,6 +54,7 @@ def test_handles_have_attributes_and_methods():
     handle.setattr("value", 7)
     assert module.value == 7 and handle == module._c
     assert handle._get_method("forward")(torch.ones(2)).tolist() == [1.0, 1.0]
+    assert str(handle) == "ScriptObject <__torch__.test_module_types.Layer>"
 
 
 def test_modules_that_differ_in_parameters_do_not_share_a_class():

@@ -398,3 +398,38 @@ def test_declarations_behind_the_implementation_add_signatures():
         return first(1), first("a")
 
     assert one() == 1 and both() == (1, "a")
+
+
+def test_parameters_that_a_declaration_omits_have_the_types_of_the_implementation():
+    @jit._overload
+    def total(x):
+        # type: (float) -> float
+        pass
+
+    @jit._overload
+    def total(x, y):
+        # type: (int, int) -> int
+        pass
+
+    def total(x, y=2, z=3):
+        # type: (Union[float, int], int, int)
+        return x + y + z
+
+    def uses():
+        return total(1.0), total(1, 2), total(1), total(1, 2, 4)
+
+    assert jit.script(uses)() == (6.0, 6, 6, 7)
+
+    @jit._overload
+    def without_types(x):
+        # type: (int) -> int
+        pass
+
+    def without_types(x, y=2):
+        return x + y
+
+    def refused():
+        return without_types(1)
+
+    with pytest.raises(flambeau.UnsupportedError, match="must have a type annotation in the .* Did not find type for param y"):
+        jit.script(refused)

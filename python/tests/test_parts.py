@@ -301,3 +301,19 @@ def test_attributes_of_interfaces_hold_objects_of_plain_classes():
         jit.script(Holds(Half()))
     with pytest.raises(CompileError, match="the value is not a TorchScript compatible type"):
         jit.script(Holds(Neither()))
+
+
+def test_traces_with_constants_are_called_by_methods():
+    x = torch.rand(1, 3)
+
+    class Joined(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.constant = jit.trace(lambda: torch.cat([x, x + 1]), ())
+
+        def forward(self):
+            return self.constant() * 2
+
+    joined = jit.script(Joined())
+    wanted = torch.cat([x, x + 1]) * 2
+    assert torch.equal(joined(), wanted) and torch.equal(reloaded(joined)(), wanted)

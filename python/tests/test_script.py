@@ -1,7 +1,9 @@
 """Functions and classes of Python as programs."""
 
+import collections
 import dataclasses
 import enum
+import functools
 import math
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, Union
 
@@ -286,3 +288,45 @@ def test_control_flow():
         return (total, squares, text) if flag else None
 
     assert f(20, True) == (10, [0, 1, 4], "10 of 20") and f(1, False) is None
+
+
+def test_objects_that_stand_for_others_in_programs():
+    def plain(x: float) -> float:
+        return x + 1
+
+    def decorated(*args):
+        return plain(*args)
+
+    decorated.__prepare_scriptable__ = lambda: plain
+
+    def caller(x: float) -> float:
+        return decorated(x) * 2
+
+    assert jit.script(decorated)(2.0) == 3 and jit.script(caller)(2.0) == 6
+
+
+def test_objects_that_are_called():
+    @dataclasses.dataclass
+    class Adder:
+        amount: int
+
+        def __call__(self, x: int) -> int:
+            return x + self.amount
+
+    assert jit.script(Adder(3))(4) == 7
+    with pytest.raises(flambeau.MisuseError, match="is not a function, class or module"):
+        jit.script(functools.partial(int, 1))
+
+
+def test_defaults_of_fields_without_annotation():
+    Pair = collections.namedtuple("Pair", ["x", "y"], defaults=(1, 2))
+
+    def swapped(pair: Pair) -> Pair:
+        return Pair(pair.y, pair.x)
+
+    def lacking(x):
+        return Pair(x)
+
+    assert [x.item() for x in jit.script(swapped)(Pair(tensor([1]), tensor([2])))] == [2, 1]
+    with pytest.raises(flambeau.CompileError):
+        jit.script(lacking)

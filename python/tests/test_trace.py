@@ -144,6 +144,9 @@ def test_results_that_differ():
 
 def test_what_a_trace_cannot_have():
     x = tensor([1.0])
+    for example in [(x_of_dict := {"a": tensor([1.0])}, 5), ({1: 5},), (x_of_dict, "text")]:
+        with pytest.raises(flambeau.MisuseError, match=r"Type 'Tuple\[Dict.*' cannot be traced"):
+            jit.trace(lambda *parts: tensor([1.0]), example)
     with pytest.raises(flambeau.MisuseError, match=r"Type 'Tuple\[int\]' cannot be traced"):
         jit.trace(lambda n: n, (1,))
     with pytest.raises(flambeau.MisuseError, match="Encountering a dict at the output"):

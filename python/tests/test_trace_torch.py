@@ -379,3 +379,31 @@ def test_integers_of_operators_are_numbers_of_the_trace():
     traced = jit.trace(padded, (torch.rand(5, 3, 2), torch.tensor([3, 2, 1])), check_trace=False)
     x, lengths = torch.rand(7, 3, 2), torch.tensor([7, 5, 2])
     assert torch.equal(traced(x, lengths), padded(x, lengths))
+
+
+def test_arguments_by_name():
+    class Sum(nn.Module):
+        def forward(self, a=None, b=None, c=None, d=None):
+            return a + 2 * b if c is None else a + 2 * b + 4 * c
+
+    example = {"c": torch.ones(1), "a": torch.ones(1), "b": torch.ones(1)}
+    given = {name: torch.full((1,), float(value)) for name, value in (("a", 1), ("b", 2), ("c", 3))}
+    traced = jit.trace(Sum(), example_kwarg_inputs=example, check_inputs=[given])
+    of_methods = jit.trace_module(Sum(), {"forward": example}, example_inputs_is_kwarg=True)
+    for module in (traced, of_methods):
+        # The parameters that the example has, in their order.
+        assert module.forward.schema.partition("(")[2].count("Tensor") == 4
+        assert module(**given).item() == module(*given.values()).item() == 17
+    some = jit.trace(Sum(), example_kwarg_inputs={"b": torch.ones(1), "a": torch.ones(1)})
+    with pytest.raises(RuntimeError, match=r"forward\(\) is missing value for argument 'b'"):
+        some(a=torch.ones(1), z=torch.ones(1))
+
+    def by_name_only(a, *, b, **rest):
+        return a + 2 * b + 4 * rest["z"]
+
+    example = {name: torch.ones(1) for name in ("z", "b", "a")}
+    assert jit.trace(by_name_only, example_kwarg_inputs=example)(a=torch.ones(1), b=torch.ones(1), z=torch.ones(1)).item() == 7
+    with pytest.raises(TypeError, match="missing a required"):
+        jit.trace(by_name_only, example_kwarg_inputs={"a": torch.ones(1)})
+    with pytest.raises(RuntimeError, match="example_kwarg_inputs should be a dict"):
+        jit.trace(by_name_only, example_kwarg_inputs=[torch.ones(1)])
