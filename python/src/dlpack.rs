@@ -387,11 +387,21 @@ impl Exchange {
 
 /// Frees an allocation of [`lent`], which begins with the structure.
 ///
+/// PyTorch releases the interpreter lock while it frees a tensor. PyO3 does not see that: if code of this package is a caller, it
+/// would drop the handles of Python that the storage keeps as if the thread had the lock. So a thread of Python takes the lock.
+/// On other threads PyO3 defers what needs it.
+///
 /// # Safety
 /// `managed` was made by [`lent`] with this type and is not used afterwards.
 unsafe extern "C" fn delete<S>(managed: *mut S) {
-    // SAFETY: the caller's contract.
-    unsafe { drop(Box::from_raw(managed.cast::<Exported<S>>())) }
+    // SAFETY: the caller's contract. A thread may ask for its state at any time; one that has a state may take the lock, and
+    // the state of the lock from before is restored after the handles are dropped.
+    unsafe {
+        let is_of_python = !ffi::PyGILState_GetThisThreadState().is_null();
+        let before = is_of_python.then(|| ffi::PyGILState_Ensure());
+        drop(Box::from_raw(managed.cast::<Exported<S>>()));
+        before.into_iter().for_each(|before| ffi::PyGILState_Release(before));
+    }
 }
 
 /// # Safety

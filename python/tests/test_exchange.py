@@ -149,6 +149,25 @@ def test_tensors_of_torch():
     assert repr(flambeau.from_dlpack(y)) == repr(y)
 
 
+def test_tensors_that_pytorch_frees_during_a_call():
+    # PyTorch frees a tensor without the interpreter lock; its memory has handles of Python.
+    torch = pytest.importorskip("torch")
+    held = []
+
+    @flambeau.custom_op("tests::free_held(Tensor x) -> Tensor")
+    def free_held(x):
+        held.clear()
+        return x
+
+    free = f("def f(x):\n    return torch.ops.tests.free_held(x)\n")
+    for _ in range(20):
+        source = torch.ones(4)
+        handle = flambeau.from_dlpack(source)
+        held.append(flambeau._native.to_torch(handle))
+        del handle, source
+        assert free(torch.ones(1)).tolist() == [1] and not held
+
+
 def test_memory_that_a_living_tensor_has_is_shared():
     x = np.zeros(8, dtype=np.float32)
     whole = flambeau.from_dlpack(x)
