@@ -75,8 +75,7 @@ impl Code {
         use SpecialOpcode::*;
         let s = |r: u32, kind| self.word(kind, r);
         let o = |x: u32| self.show(Operand(x));
-        let name = format!("{:?}", i.op);
-        let (d, e) = (u32::from(i.d), u32::from(i.e));
+        let (name, d, e) = (format!("{:?}", i.op), u32::from(i.d), u32::from(i.e));
         let op = match i.op.kind() {
             OpcodeKind::Scalar(op) => {
                 return format!("s{} = {name} {}", i.a, self.arguments(op, &[i.b, i.c]));
@@ -99,6 +98,12 @@ impl Code {
                 return format!("s{} = {op:?} {arguments}; J{compare} s{}, {e} -> {}", i.a, i.a, i.c);
             }
             OpcodeKind::Special(op) => op,
+        };
+        // The kind of a word that is stored in a list.
+        let element = match op {
+            ListSetF | AppendF => ScalarKind::Float,
+            ListSetB | AppendB => ScalarKind::Bool,
+            _ => ScalarKind::Int,
         };
         match op {
             MovS => format!("s{} = {}", i.a, s(i.b, ScalarKind::Int)),
@@ -136,19 +141,11 @@ impl Code {
                 format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
             }
             ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
-            ListSetI => {
-                format!("ListSetI {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Int))
-            }
-            ListSetF => {
-                format!("ListSetF {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Float))
-            }
-            ListSetB => {
-                format!("ListSetB {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, ScalarKind::Bool))
+            ListSetI | ListSetF | ListSetB => {
+                format!("{name} {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, element))
             }
             ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
-            AppendI => format!("AppendI {}, {}", o(i.a), s(i.b, ScalarKind::Int)),
-            AppendF => format!("AppendF {}, {}", o(i.a), s(i.b, ScalarKind::Float)),
-            AppendB => format!("AppendB {}, {}", o(i.a), s(i.b, ScalarKind::Bool)),
+            AppendI | AppendF | AppendB => format!("{name} {}, {}", o(i.a), s(i.b, element)),
             AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
             Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
             GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),

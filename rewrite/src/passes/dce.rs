@@ -1,8 +1,8 @@
 //! Dead code elimination: removes nodes without effects whose results are dead, and dead results, outputs and carried
 //! values of branches and loops.
 //!
-//! [Live](MarkLive) are the values that the graph returns, nodes with side effects, loops that never end, and nodes that write
-//! memory which a live value reaches or which is visible outside the graph.
+//! [Live](MarkLive) are the values that the graph returns, nodes with side effects, loops that only an error ends with the nodes
+//! in them that may raise one, and nodes that write memory which a live value reaches or which is visible outside the graph.
 //!
 //! A graph without writers needs no alias analysis.
 
@@ -10,7 +10,7 @@ use crate::control::InjectedBug;
 use crate::pass::{Pass, PassCx, PassError};
 use crate::pipeline::{Configure, PassOptions};
 use flambeau_analysis::{AliasDb, LiveWriters};
-use flambeau_ir::{BlockId, Editor, Graph, LiveNodes, MarkLive, NodeId, Prim, WalkStep};
+use flambeau_ir::{BlockId, Editor, Effects, Graph, LiveNodes, MarkLive, NodeId, NodeSet, Prim, WalkStep};
 
 /// See the module documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,9 +62,17 @@ impl Pass for Dce {
 /// Marks nodes with side effects as live. Returns the nodes that may write memory.
 fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<NodeId> {
     let mut writers = Vec::new();
+    // Endless loops, and all nodes in them.
+    let mut endless = NodeSet::new();
     for node in g.nodes_deep() {
         let effects = g.effects(node);
-        let has_effect = !drop_side_effects && (effects.has_side_effects() || is_endless(g, node));
+        let is_within = g.enclosing(node).is_some_and(|outer| endless.contains(outer));
+        let is_endless = is_endless(g, node);
+        if is_endless || is_within {
+            endless.insert(node);
+        }
+        let ends_loop = is_endless || is_within && effects.contains(Effects::RAISES);
+        let has_effect = !drop_side_effects && (effects.has_side_effects() || ends_loop);
         marker.visit_node(node, has_effect);
         if !drop_side_effects && !has_effect && effects.may_write() {
             writers.push(node);
@@ -73,7 +81,7 @@ fn roots(marker: &mut MarkLive<'_>, g: &Graph, drop_side_effects: bool) -> Vec<N
     writers
 }
 
-/// Whether a node is a loop that only a limit of the run ends, which is an error.
+/// Whether a node is a loop that only an error ends, such as that of a limit.
 fn is_endless(g: &Graph, node: NodeId) -> bool {
     g.as_loop(node).and_then(|view| view.trip_count(g)) == Some(i64::MAX as u64)
 }

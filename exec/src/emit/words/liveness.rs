@@ -60,6 +60,19 @@ impl Opcode {
 
 /// Calls `f` with the accesses of an instruction to words, reads first.
 pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
+    let (d, e) = (u32::from(i.d), u32::from(i.e));
+    let (fields, count) = match i.op.kind() {
+        OpcodeKind::Scalar(op) => ([i.b, i.c, 0, 0], op.signature().0.len()),
+        OpcodeKind::Pair(_) | OpcodeKind::RightPair(_) => ([i.b, i.c, d, 0], 3),
+        OpcodeKind::Triple(_) => ([i.b, i.c, d, e], 4),
+        OpcodeKind::Test(_) => ([i.b, d, e, 0], 3),
+        OpcodeKind::Special(op) => return special_accesses(emit, i, op, f),
+    };
+    fields[..count].iter().for_each(|r| f(Access::Read(*r)));
+    f(Access::Write(i.a));
+}
+
+fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl FnMut(Access)) {
     use Access::{MayWrite, Read, Write};
     use SpecialOpcode::*;
     let word = |operand: Operand| match operand.place() {
@@ -68,25 +81,6 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
     };
     let list = |range: &Range<u32>| {
         emit.operands[range.start as usize..range.end as usize].iter().filter_map(|o| word(*o))
-    };
-    let op = match i.op.kind() {
-        OpcodeKind::Scalar(op) => {
-            [i.b, i.c].into_iter().take(op.signature().0.len()).for_each(|r| f(Read(r)));
-            return f(Write(i.a));
-        }
-        OpcodeKind::Pair(_) | OpcodeKind::RightPair(_) => {
-            [i.b, i.c, u32::from(i.d)].into_iter().for_each(|r| f(Read(r)));
-            return f(Write(i.a));
-        }
-        OpcodeKind::Triple(_) => {
-            [i.b, i.c, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
-            return f(Write(i.a));
-        }
-        OpcodeKind::Test(_) => {
-            [i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
-            return f(Write(i.a));
-        }
-        OpcodeKind::Special(op) => op,
     };
     match op {
         MovS => {
