@@ -94,7 +94,8 @@ class Names(dict):  # type: ignore[type-arg]
     def __init__(self, find: Callable[[str], Any]) -> None:
         super().__init__()
         self._find = find
-        self["__builtins__"] = {}
+        # From 3.14, types such as `Union` import a module when they are subscripted.
+        self["__builtins__"] = {"__import__": builtins.__import__}
 
     def __missing__(self, name: str) -> Any:
         value = self._find(name)
