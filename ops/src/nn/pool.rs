@@ -384,8 +384,12 @@ fn slid(space: usize, dilation: Option<usize>, ceil: usize) -> ResultShapes {
         for d in 0..space {
             let (n, kernel, padding) = (cx.size(0, d as i64 - space as i64), cx.along(1, d), cx.along(3, d));
             let stride = own_stride.map_or(Dim::Unknown, |own| if own { cx.along(2, d) } else { kernel });
+            // As in `check_padding`: windows with a dilation are those of maxima.
+            let exceeds = |(padding, kernel): (i64, i64)| dilation.is_some() && padding > kernel / 2;
+            let is_refused = padding.known().zip(kernel.known()).is_some_and(exceeds);
             let dilation = dilation.map_or(Dim::Known(1), |i| cx.along(i, d));
             dims.push(match cx.bool(ceil) {
+                _ if is_refused => Dim::Unknown,
                 Some(false) => cx.symbols.windows(n, kernel, stride, padding, dilation),
                 Some(true) => rounded_up(n, [kernel, stride, padding, dilation]).unwrap_or(Dim::Unknown),
                 None => Dim::Unknown,

@@ -106,6 +106,10 @@ def surrounded(x: Tensor, pad: List[int], value: float):
     return torch.nn.functional.pad(x, pad, value=value)
 
 
+def pooled_beyond_half():
+    # Only the sizes of the result are used, which a rule knows if the call is valid.
+    return torch.max_pool2d(torch.ones([1, 3, 3, 14]), [2, 2], [3, 3], [2, 1], [3, 1], False).size()
+
 # run: celu(tensor([-1.0, 0.0, 1.0, inf, -inf, nan], f32), inf) ~= tensor([nan, nan, 1.0, inf, nan, nan], f32)
 # run: celu(tensor([-1.0, 0.0, 1.0, inf, -inf, nan], f32), -2.0) ~= tensor([-1.2974424, -0.0, 1.0, inf, -inf, nan], f32)
 # run: celu(tensor([-1.0, 0.0, 1.0, inf, -inf, nan], f64), nan) ~= tensor([nan, nan, 1.0, inf, nan, nan], f64)
@@ -191,3 +195,4 @@ def surrounded(x: Tensor, pad: List[int], value: float):
 # run: surrounded(tensor([1, 2], i64), [-1, 0], nan) == tensor([2], i64)
 # run: surrounded(tensor([1.0], f16), [1, 0], 1e9) raises "without overflow"
 # run: layer_stats(-inf, 2) ~= (tensor([nan, nan], f32), tensor([[nan]], f32), tensor([[nan]], f32))
+# run: pooled_beyond_half() raises "pad should be smaller than or equal to half of kernel size, but got pad=2, kernel_size=2"
