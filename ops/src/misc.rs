@@ -37,7 +37,7 @@ fn identity() -> Vec<OpDef> {
 fn same(answer: bool) -> ResultShapes {
     ResultShapes::from(move |cx| {
         // The undefined tensor is `None` at run time.
-        let is_none = |i: usize| cx.is_none(i).filter(|_| cx.tensor(i).is_none_or(|t| !t.undefined));
+        let is_none = |i: usize| cx.is_none(i).filter(|_| cx.tensor(i).is_none_or(|t| !t.admits_undefined()));
         let (a, b) = (is_none(0)?, is_none(1)?);
         (a || b).then_some(Fact::Bool((a == b) == answer))
     })

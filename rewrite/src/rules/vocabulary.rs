@@ -214,7 +214,11 @@ impl Vocabulary {
         self.condition(
             "never_none",
             1,
-            |a| Some(!a[0].ty().may_be_none() && !a[0].ty().has_vars()),
+            // A tensor without a known dtype may be one that a mask leaves out of the results of an operator.
+            |a| match a[0].ty() {
+                ty if ty.is_tensor() && a[0].dtype().is_none() => None,
+                ty => Some(!ty.may_be_none() && !ty.has_vars()),
+            },
             "by its type, the value is not None",
         );
         self.condition("none", 1, |a| Some(a[0].ty() == Type::NONE), "by its type, the value is None");
