@@ -59,7 +59,7 @@ pub(super) enum Iteration {
     Element(u64),
     /// There is none.
     End,
-    /// There is one, but it is left to the instruction that reads the first element.
+    /// Left to the instruction that reads the first element: there is one in a shared list, or an error.
     Other,
 }
 
@@ -95,7 +95,7 @@ fn iterated<'v>(list: u32, values: &'v mut ValueFrame<'_, '_>) -> Option<&'v Lis
     }
 }
 
-/// Returns whether a list that needs a lock has an element `at`.
+/// Returns whether a list that needs a lock ends before element `at`.
 #[cold]
 fn shared(list: u32, at: i64, values: &ValueFrame<'_, '_>) -> Iteration {
     match steps::list(list, values.code, values.v) {

@@ -9,13 +9,6 @@ def total(items: List[float]):
     return s
 
 
-def find(items: List[int], wanted: int) -> int:
-    for i in range(len(items)):
-        if items[i] == wanted:
-            return i
-    return -1
-
-
 def longest(words: List[str], known: Dict[str, int]):
     n = 0
     for word in words:
@@ -42,23 +35,6 @@ def grows(items: List[int]):
 #    5  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
 #    6  Drop v0
 #    7  Ret (s3)
-# code(v0, s4): 12 words, 1 values
-#    0  s5 = ListLen v0                              ; may lock v0: the caller may hold it
-#    1  s7 = 0; s8 = 0
-#    2  s9 = 0
-#    3  JILe s5, 0 -> 10
-#    4  s6 = ListGetI v0, s9                         ; may lock v0: the caller may hold it
-#    5  JINe s6, s4 -> 8
-#    6  s7 = 1; s8 = s9                              ; copied: the branch returns it
-#    7  Jmp 10
-#    8  s7 = 0; s8 = 0
-#    9  s6 = ListNext v0, s9 -> 5                    ; may lock v0: the caller may hold it
-#   10  Drop v0
-#   11  JFalse s7 -> 14
-#   12  s7 = s8                                      ; copied: the branch returns it
-#   13  Jmp 15
-#   14  s7 = -1
-#   15  Ret (s7)
 # code(v0, v1): 8 words, 3 values
 #    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s5 = 0; s6 = 0
