@@ -209,6 +209,9 @@ for_each_operation! {
     ListNext,
     /// … `v[a]` = this element.
     ListNextV,
+    /// The end of a loop over two lists or strings: as `ListNext`, where the two instructions before `c` read the elements at
+    /// `s[d]`, in registers of any bank. There is a next element if both have one.
+    PairNext,
     /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
     ListSetI,
     /// … of f64.
@@ -229,6 +232,23 @@ for_each_operation! {
     Is,
     /// `s[a]` = whether operands `b` and `c` are not identical.
     IsNot,
+    /// `s[a]` = number of bytes of the string `operand b`.
+    StrLen,
+    /// `s[a]` = byte `s[c]` of the string `operand b`, as an integer.
+    StrByte,
+    /// `v[a]` = the string of byte `s[c]` of the string `operand b`: a shared one, or with [`IDENTIFIED`] in `e` a new one.
+    StrGet,
+    /// `s[a]` = whether the strings `operand b` and `operand c` are equal.
+    StrEq,
+    /// … not equal.
+    StrNe,
+    /// `s[a]` = position of the byte `s[c]` in the string `operand b`, or -1.
+    StrFind,
+    /// The end of a loop over the string `operand b`: `s[d] += 1`. If there is a byte `s[d]`, `s[a]` = this byte, and jumps to
+    /// `c`. The instruction before `c` reads the same byte.
+    StrNext,
+    /// … `v[a]` = the string of this byte, as `StrGet`.
+    StrNextV,
     /// `v[a]` = slot `c` of the object `v[b]`.
     GetSlot,
     /// Slot `b` of the object `v[a]` = `operand c`.
@@ -258,9 +278,6 @@ for_each_operation! {
     /// text of the integer comes first if `e`. On success, skips the next four instructions, which make a string of the
     /// integer and concatenate.
     StrAddInt,
-    /// `s[a]` = whether byte `s[c]` of the string `operand b` is the byte `d`; negated with [`NEGATED`] in `e`. On success,
-    /// skips the next four instructions, which make a string of the byte and compare it.
-    ByteIs,
     /// `s[a]` = slot `c` of the object `operand b`, a number of kind `d`.
     GetWord,
     /// Reads an element of a 1-d tensor as a number: combines site `a` (select) and site `b` (conversion of a
@@ -316,8 +333,8 @@ impl Opcode {
 
     /// Whether the instruction computes a condition, and may perform a test of it; see [`TESTS`].
     pub(crate) fn may_test(self) -> bool {
-        use Opcode::{ByteIs, DictHasI, DictHasS, Is, IsNot, ListGetB};
-        matches!(self, ByteIs | DictHasI | DictHasS | Is | IsNot | ListGetB)
+        use Opcode::{DictHasI, DictHasS, Is, IsNot, ListGetB, StrEq, StrNe};
+        matches!(self, DictHasI | DictHasS | Is | IsNot | ListGetB | StrEq | StrNe)
     }
 
     /// Whether the next instruction may follow. Also of a call, which continues there.
@@ -349,6 +366,9 @@ impl Opcode {
                     | FAddNext
                     | ListNext
                     | ListNextV
+                    | PairNext
+                    | StrNext
+                    | StrNextV
                     | IAddJIEq
                     | IAddJINe
                     | IAddJILt
@@ -378,8 +398,8 @@ pub struct Instr {
 
 const _: () = assert!(size_of::<Instr>() == 16);
 
-/// In field `e` of [`Opcode::ByteIs`]: the result is negated.
-pub(crate) const NEGATED: u8 = 1;
+/// In field `e` of an instruction that makes the string of a byte: the identity of the string is observable, so it is a new one.
+pub(crate) const IDENTIFIED: u8 = 1;
 /// In field `e` of an instruction that computes a condition: the instruction behind those that it skips tests the condition, and
 /// is performed at once.
 pub(crate) const TESTS: u8 = 2;

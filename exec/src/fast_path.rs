@@ -16,14 +16,10 @@ pub enum FastPath {
     DictSet,
     /// `(dict, key) -> bool`: whether the key is present.
     DictContains,
-    /// `(str, index) -> str`: the byte at an index.
-    StrGet,
     /// `(str, str) -> str`: the concatenation of short strings.
     StrAdd,
-    /// `(str, str) -> bool`: equality.
-    StrEqual,
-    /// `(str, str) -> bool`: inequality.
-    StrNotEqual,
+    /// `(str, str, start, end) -> int`: the position of a byte, or -1.
+    StrFind,
     /// `(value) -> str`: the text of an integer.
     StrOfInt,
 }
@@ -33,14 +29,12 @@ impl Facet for FastPath {
 }
 
 impl FastPath {
-    const ALL: [FastPath; 8] = [
+    const ALL: [FastPath; 6] = [
         FastPath::DictGet,
         FastPath::DictSet,
         FastPath::DictContains,
-        FastPath::StrGet,
         FastPath::StrAdd,
-        FastPath::StrEqual,
-        FastPath::StrNotEqual,
+        FastPath::StrFind,
         FastPath::StrOfInt,
     ];
 
@@ -48,6 +42,7 @@ impl FastPath {
     pub(crate) fn arity(self) -> (usize, usize) {
         match self {
             FastPath::DictSet => (3, 0),
+            FastPath::StrFind => (4, 1),
             FastPath::StrOfInt => (1, 1),
             _ => (2, 1),
         }
@@ -63,8 +58,7 @@ impl FastPath {
     pub(crate) fn only_reads(self, index: usize) -> bool {
         match self {
             FastPath::DictGet | FastPath::DictContains => index == 1,
-            FastPath::StrGet => index == 0,
-            FastPath::StrAdd | FastPath::StrEqual | FastPath::StrNotEqual => true,
+            FastPath::StrAdd | FastPath::StrFind => true,
             FastPath::DictSet | FastPath::StrOfInt => false,
         }
     }

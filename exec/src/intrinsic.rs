@@ -7,7 +7,7 @@
 use crate::error::KernelError;
 use crate::kernel::{KernelCx, KernelResult};
 use flambeau_ir::Facet;
-use flambeau_ir::value::{IValue, List, ListItems};
+use flambeau_ir::value::{IValue, List, ListItems, Str};
 use flambeau_tensor::{Scalar, Tensor, check_budget};
 
 /// Type of a 64-bit word of the scalar bank.
@@ -137,16 +137,21 @@ pub enum ScalarFault {
     ModuloByZero,
     /// Zero to a negative power.
     ZeroToNegative,
+    /// More numbers than an integer counts.
+    TooManyNumbers,
 }
 
 impl From<ScalarFault> for KernelError {
     #[cold]
     fn from(fault: ScalarFault) -> KernelError {
-        KernelError::input(match fault {
-            ScalarFault::DivisionByZero => "division by 0",
-            ScalarFault::ModuloByZero => "modulo by 0",
-            ScalarFault::ZeroToNegative => "0.0 cannot be raised to a negative power",
-        })
+        match fault {
+            ScalarFault::DivisionByZero => KernelError::input("division by 0"),
+            ScalarFault::ModuloByZero => KernelError::input("modulo by 0"),
+            ScalarFault::ZeroToNegative => KernelError::input("0.0 cannot be raised to a negative power"),
+            ScalarFault::TooManyNumbers => {
+                KernelError::limit("a range has more elements than an int can count")
+            }
+        }
     }
 }
 
@@ -257,6 +262,7 @@ macro_rules! for_each_operation {
             IMin(a: i64, b: i64) -> i64 = Ok(a.min(b));
             IMax(a: i64, b: i64) -> i64 = Ok(a.max(b));
             INeg(a: i64) -> i64 = Ok(a.wrapping_neg());
+            IDistance(a: i64, b: i64) -> i64 = distance(a, b);
             IAbs(a: i64) -> i64 = Ok(a.wrapping_abs());
             INot(a: i64) -> i64 = Ok(!a);
             IEq(a: i64, b: i64) -> bool = Ok(a == b);
@@ -375,7 +381,7 @@ macro_rules! define {
             $(#[inline(always)]
             pub(crate) fn $name($($p: $t),*) -> Result<$r, ScalarFault> {
                 #[allow(unused_imports, reason = "only some meanings need a helper")]
-                use super::{floor_div, modulo, modulo_by, power, truncate};
+                use super::{distance, floor_div, modulo, modulo_by, power, truncate};
                 $body
             })*
         }
@@ -386,7 +392,7 @@ for_each_operation!(define);
 impl ScalarOp {
     /// Whether the operation has no result for some operands. The divisor of [`ScalarOp::IModBy`] is a constant.
     pub fn may_fail(self) -> bool {
-        matches!(self, ScalarOp::IFloorDiv | ScalarOp::IMod | ScalarOp::FPow)
+        matches!(self, ScalarOp::IFloorDiv | ScalarOp::IMod | ScalarOp::FPow | ScalarOp::IDistance)
     }
 }
 
@@ -402,6 +408,12 @@ fn floor_div(a: i64, b: i64) -> Result<i64, ScalarFault> {
     }
     let (q, r) = (a.wrapping_div(b), a.wrapping_rem(b));
     Ok(if r != 0 && (r < 0) != (b < 0) { q - 1 } else { q })
+}
+
+/// The number of integers from `a` that are less than `b`.
+#[inline(always)]
+fn distance(a: i64, b: i64) -> Result<i64, ScalarFault> {
+    if a < b { b.checked_sub(a).ok_or(ScalarFault::TooManyNumbers) } else { Ok(0) }
 }
 
 /// The remainder that belongs to [`floor_div`].
@@ -477,6 +489,8 @@ pub enum Intrinsic {
     Convert(ScalarKind),
     /// `(index, start, step) -> int`: `start + index * step`, an element of a range.
     RangeElement,
+    /// `(start, stop, step) -> int`: the number of elements of a range.
+    RangeLength,
     /// `(list) -> int`: the number of elements.
     ListLen,
     /// `(list, index) -> element`: negative indices count from the end.
@@ -489,6 +503,14 @@ pub enum Intrinsic {
     Is,
     /// `(a, b) -> bool`: whether they are not identical.
     IsNot,
+    /// `(str) -> int`: the number of bytes.
+    StrLen,
+    /// `(str, index) -> str`: the byte at an index; negative indices count from the end.
+    StrGet,
+    /// `(str, str) -> bool`: equality.
+    StrEqual,
+    /// `(str, str) -> bool`: inequality.
+    StrNotEqual,
 }
 
 impl Facet for Intrinsic {
@@ -538,13 +560,24 @@ impl Intrinsic {
             Intrinsic::Scalar(op) => op.name(),
             Intrinsic::Convert(_) => "Convert",
             Intrinsic::RangeElement => "RangeElement",
+            Intrinsic::RangeLength => "RangeLength",
             Intrinsic::ListLen => "ListLen",
             Intrinsic::ListGet => "ListGet",
             Intrinsic::ListSet => "ListSet",
             Intrinsic::ListAppend => "ListAppend",
             Intrinsic::Is => "Is",
             Intrinsic::IsNot => "IsNot",
+            Intrinsic::StrLen => "StrLen",
+            Intrinsic::StrGet => "StrGet",
+            Intrinsic::StrEqual => "StrEqual",
+            Intrinsic::StrNotEqual => "StrNotEqual",
         }
+    }
+
+    /// Whether the operator reads its operands without passing them on: neither they nor their identities are observable
+    /// afterwards.
+    pub(crate) fn only_reads(self) -> bool {
+        matches!(self, Intrinsic::StrLen | Intrinsic::StrGet | Intrinsic::StrEqual | Intrinsic::StrNotEqual)
     }
 
     /// Runs the intrinsic as a kernel.
@@ -562,6 +595,11 @@ impl Intrinsic {
             Intrinsic::RangeElement => {
                 let (index, start, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
                 cx.ret(start.wrapping_add(index.wrapping_mul(step)));
+                Ok(())
+            }
+            Intrinsic::RangeLength => {
+                let length = range_length(cx.int(0)?, cx.int(1)?, cx.int(2)?)?;
+                cx.ret(length);
                 Ok(())
             }
             Intrinsic::ListLen => {
@@ -594,6 +632,23 @@ impl Intrinsic {
                 cx.ret(same == (self == Intrinsic::Is));
                 Ok(())
             }
+            Intrinsic::StrLen => {
+                let n = cx.str_bytes(0)?.len();
+                cx.ret(n as i64);
+                Ok(())
+            }
+            Intrinsic::StrGet => {
+                let (text, i) = (cx.str_bytes(0)?, cx.int(1)?);
+                let byte = text[index_in(i, text.len()).ok_or_else(|| byte_error(text.len(), i))?];
+                // Not the shared string of the byte: identity is observable.
+                cx.ret(Str::from(vec![byte]));
+                Ok(())
+            }
+            Intrinsic::StrEqual | Intrinsic::StrNotEqual => {
+                let equal = cx.str_bytes(0)? == cx.str_bytes(1)?;
+                cx.ret(equal == (self == Intrinsic::StrEqual));
+                Ok(())
+            }
         }
     }
 }
@@ -610,6 +665,25 @@ fn run_scalar(op: ScalarOp, cx: &mut KernelCx<'_>) -> KernelResult {
     }
     cx.ret(result.boxed(op.apply(words[0], words[1])?));
     Ok(())
+}
+
+/// Returns the number of elements of a range.
+fn range_length(start: i64, stop: i64, step: i64) -> Result<i64, KernelError> {
+    let (low, high) = match step {
+        0 => return Err(KernelError::input("range() arg 3 must not be zero")),
+        1.. => (start, stop),
+        ..0 => (stop, start),
+    };
+    // Unsigned arithmetic, so that neither the distance nor the step overflows.
+    let span = if low < high { high.wrapping_sub(low) as u64 } else { return Ok(0) };
+    i64::try_from((span - 1) / step.unsigned_abs() + 1).map_err(|_| ScalarFault::TooManyNumbers.into())
+}
+
+/// Returns the error of an index that is not in a string.
+#[cold]
+pub(crate) fn byte_error(len: usize, i: i64) -> KernelError {
+    let at = if i < 0 { i.wrapping_add(len as i64) } else { i } as u64;
+    KernelError::input(format!("basic_string::at: __n (which is {at}) >= this->size() (which is {len})"))
 }
 
 #[cold]

@@ -2,7 +2,7 @@
 
 mod notes;
 
-use crate::bytecode::{Code, Instr, NEGATED, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
+use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
 use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::value::IValue;
@@ -112,7 +112,7 @@ impl Code {
             }
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),
-            UnboxI | UnboxF | UnboxB | ListLen => format!("s{} = {name} {}", i.a, o(i.b)),
+            UnboxI | UnboxF | UnboxB | ListLen | StrLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
             Count => format!("Count {}", i.a),
             Jmp => format!("Jmp {}", i.c),
@@ -129,25 +129,26 @@ impl Code {
                 let (b, e) = (s(i.b, kind), s(u32::from(i.e), ScalarKind::Int));
                 format!("{name} s{} += {b}; s{} < {e} -> {}", i.a, i.d, i.c)
             }
-            ListNext | ListNextV => {
-                let bank = if op == ListNext { 's' } else { 'v' };
+            ListNext | ListNextV | StrNext | StrNextV => {
+                let bank = if matches!(op, ListNext | StrNext) { 's' } else { 'v' };
                 format!("{bank}{} = {name} {}, s{d} -> {}", i.a, o(i.b), i.c)
             }
+            PairNext => format!("PairNext {}, {}, s{d} -> {}", i.c - 2, i.c - 1, i.c),
             IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                 let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
                 format!("IAdd s{} += {b}; {} {d}, {e} -> {}", i.a, &name["IAdd".len()..], i.c)
             }
-            ListGetI | ListGetF | ListGetB => {
+            ListGetI | ListGetF | ListGetB | StrByte | StrFind => {
                 format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
             }
-            ListGetV => format!("v{} = ListGetV {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
+            ListGetV | StrGet => format!("v{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
             ListSetI | ListSetF | ListSetB => {
                 format!("{name} {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, element))
             }
             ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),
             AppendI | AppendF | AppendB => format!("{name} {}, {}", o(i.a), s(i.b, element)),
             AppendV => format!("AppendV {}, {}", o(i.a), o(i.b)),
-            Is | IsNot => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
+            Is | IsNot | StrEq | StrNe => format!("s{} = {name} {}, {}", i.a, o(i.b), o(i.c)),
             GetSlot => format!("v{} = GetSlot {}, {}", i.a, o(i.b), i.c),
             SetSlot => format!("SetSlot {}, {}, {}", o(i.a), i.b, o(i.c)),
             AnyDefined => format!("s{} = AnyDefined{}", i.a, self.site(i.b)),
@@ -164,11 +165,6 @@ impl Code {
             DictSetI | DictSetS => {
                 let key = if op == DictSetI { s(i.c, ScalarKind::Int) } else { o(i.c) };
                 format!("{name} {}, {key}, {}, else", o(i.b), s(i.a, ScalarKind::of_field(i.d)))
-            }
-            ByteIs => {
-                let (byte, sense) =
-                    (char::from(i.d).escape_default(), if i.e & NEGATED == 0 { "==" } else { "!=" });
-                format!("s{} = ByteIs {}, {} {sense} '{byte}', else", i.a, o(i.b), s(i.c, ScalarKind::Int))
             }
             StrAddInt => {
                 let site = &self.sites[i.a as usize];

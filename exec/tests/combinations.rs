@@ -188,6 +188,69 @@ fn loops_over_lists() {
     }
 }
 
+/// Loops over `range(%a, %b, step)`: the count is the element, unless something else uses it.
+#[test]
+fn loops_over_ranges() {
+    for (step, counts, [is_distance, is_element]) in [
+        (1, false, [true, true]),
+        (1, true, [true, false]),
+        (-1, false, [true, false]),
+        (3, false, [false, false]),
+    ] {
+        let other = if counts { "%i" } else { "%x" };
+        let text = format!(
+            "graph(%n : int, %a : int, %b : int, %c : int):
+  %true : bool = prim::Constant[value=1]()
+  %step : int = prim::Constant[value={step}]()
+  %length : int = aten::__range_length(%a, %b, %step)
+  %s : int, %last : int = prim::Loop(%length, %true, %a, %c)
+    block0(%i : int, %t : int, %l : int):
+      %x : int = aten::__derive_index(%i, %a, %step)
+      %d : int = aten::mul(%t, %c)
+      %u : int = aten::add(%d, {other})
+      -> (%true, %u, %x)
+  return (%s, %last)
+"
+        );
+        let listing = compared(&text, ints);
+        assert_eq!(listing.contains("IDistance"), is_distance, "{listing}");
+        assert_eq!(listing.contains("IAdd s2, s"), is_element, "{listing}");
+    }
+}
+
+/// A loop over a list of the parameters and a string, as `zip` makes it, with an element that is used after the loop.
+#[test]
+fn loops_over_pairs() {
+    for text in ["", "a", "banana"] {
+        let text = format!(
+            "graph(%n : int, %a : int, %b : int, %c : int):
+  %true : bool = prim::Constant[value=1]()
+  %text : str = prim::Constant[value=\"{text}\"]()
+  %byte : str = prim::Constant[value=\"a\"]()
+  %list : int[] = prim::ListConstruct(%a, %b, %c)
+  %m : int = aten::len(%list)
+  %k : int = aten::len(%text)
+  %length : int = prim::min(%m, %k)
+  %s : int, %last : int = prim::Loop(%length, %true, %a, %n)
+    block0(%i : int, %t : int, %l : int):
+      %x : int = aten::__getitem__(%list, %i)
+      %y : str = aten::__getitem__(%text, %i)
+      %is : bool = aten::eq(%y, %byte)
+      %u : int = prim::If(%is)
+        block0():
+          %v : int = aten::mul(%t, %x)
+          -> (%v)
+        block1():
+          -> (%t)
+      -> (%true, %u, %x)
+  return (%s, %last)
+"
+        );
+        let listing = compared(&text, ints);
+        assert!(listing.contains("PairNext") && listing.contains("StrByte"), "{listing}");
+    }
+}
+
 /// A loop without a counter that is visible: `%t` is carried while a comparison holds.
 fn conditional(body: &str, condition: &str) -> String {
     format!(

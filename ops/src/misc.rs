@@ -81,9 +81,14 @@ fn ranges() -> Vec<OverloadRow> {
         vec![IValue::Int(g.int(-5, 5)), IValue::Int(g.int(-5, 5)), IValue::Int([1, 2, -1, -3][g.below(4)])]
     };
     vec![
-        row("aten::__range_length", "", "The number of elements of `range(lo, hi, step)`.", range_length)
-            .raises()
-            .sample(range_args),
+        machine(
+            "aten::__range_length",
+            "",
+            "The number of elements of `range(lo, hi, step)`.",
+            Intrinsic::RangeLength,
+        )
+        .raises()
+        .sample(range_args),
         machine(
             "aten::__derive_index",
             "",
@@ -115,21 +120,6 @@ fn ranges() -> Vec<OverloadRow> {
         })
         .sample(|g, _| vec![Elem::Int.list(g, 0), Elem::Int.list(g, 0)]),
     ]
-}
-
-fn range_length(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (lo, hi, step) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
-    let span = match step {
-        0 => return Err(KernelError::input("range() arg 3 must not be zero")),
-        1.. if lo < hi => hi.wrapping_sub(lo),
-        ..0 if lo > hi => lo.wrapping_sub(hi),
-        _ => return return_value(cx, 0i64),
-    };
-    // Unsigned arithmetic, so that neither the distance nor the step overflows.
-    let length = (span as u64 - 1) / step.unsigned_abs() + 1;
-    let length = i64::try_from(length)
-        .map_err(|_| KernelError::limit("a range has more elements than an int can count"))?;
-    return_value(cx, length)
 }
 
 fn device_arg(_: &mut Gen<'_>, _: Elem) -> Vec<IValue> {

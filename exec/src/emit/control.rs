@@ -1,5 +1,7 @@
 //! Emission of nodes with blocks (`If`, `Loop`, `GradOf`) and of the function's own block.
 
+use super::conditions::byte_comparison;
+use super::iteration::counted_from;
 use super::moves::Move;
 use super::{Emit, Loc, kind_of, operand};
 use crate::bytecode::{CallSite, Opcode, Operand, SiteOp};
@@ -82,6 +84,10 @@ impl Emit<'_> {
     fn condition(&mut self, value: ValueId, node: NodeId) -> Cond {
         let def = self.graph.def(value);
         if self.deferred.contains(def) {
+            if let Some((op, byte, constant)) = byte_comparison(self.graph, &self.bytes, def) {
+                let byte = self.as_word(byte, ScalarKind::Int, node);
+                return Cond::Cmp(op, byte, self.word(u64::from(constant)));
+            }
             let op = super::conditions::scalar_op(self.graph, def)
                 .expect("invariant: deferred nodes are comparisons");
             let (a, b) = (self.graph.operand(def, 0), self.graph.operand(def, 1));
@@ -203,7 +209,12 @@ impl Emit<'_> {
         let trip = self.words.take(None);
         self.words.reserve(trip, true);
         let zero = self.word(0);
-        self.push(node, Opcode::MovS, trip, zero, 0);
+        // A loop over a range counts from its start.
+        let start = counted_from(graph, node).map(|start| self.as_word(start, ScalarKind::Int, node));
+        if let Some(body) = graph.blocks(node).next().filter(|_| start.is_some()) {
+            self.ranges.insert(graph.param(body));
+        }
+        self.push(node, Opcode::MovS, trip, start.unwrap_or(zero), 0);
         let mut exits = Vec::new();
         match known {
             Some(n) if n > 0 => {}
@@ -211,14 +222,21 @@ impl Emit<'_> {
             None => exits.extend(self.jump_if(node, Cond::Cmp(ScalarOp::ILe, limit, zero), true, 0)),
         }
         exits.extend(self.jump_if(node, cond_word, false, 0));
+        let end = start.map(|start| {
+            let end = self.words.take(None);
+            self.words.reserve(end, true);
+            self.push(node, Opcode::IAdd, end, start, limit);
+            held.push(Loc::Word(end));
+            end
+        });
         self.give_temps();
-        let limit_value = self.limit_in_place(node);
+        let limit_value = self.limit_in_place(node).filter(|_| end.is_none());
         let held_operand = (0..graph.operand_count(node))
             .find(|&i| self.live.is_last_use(node, i) && Some(graph.operand(node, i)) == limit_value);
         for index in (0..graph.operand_count(node)).filter(|&i| Some(i) != held_operand) {
             self.end_operands(node, index..index + 1, index >= 2);
         }
-        let max = (known != Some(i64::MAX)).then_some(limit);
+        let max = (known != Some(i64::MAX)).then_some(end.unwrap_or(limit));
         held.push(Loc::Word(trip));
         self.label = self.here();
         let body = Loop { trip, max, top: self.label, exits, held };

@@ -1,11 +1,16 @@
-//! Loops over the elements of lists.
+//! Loops over ranges, and over the elements of lists and strings.
+//!
+//! The trip count of a loop starts at 0, and the element of a range is a sum with it. If nothing else uses the trip count, the loop
+//! counts from the start of the range instead, and the count is the element.
 //!
 //! The body of `for x in xs` begins with `x = xs[i]`, and the loop ends where `i` is the length of `xs`. If nothing writes the list
 //! from the computation of its length to the end of the loop, every index of an element is in range, and the first index that is
 //! not ends the loop. So the end of the loop fetches the next element itself (`ListNext`), with one comparison for both. The
-//! instruction at the start of the body remains for the first element, and for lists that `ListNext` does not read.
+//! instruction at the start of the body remains for the first element, and for lists that `ListNext` does not read. A string is never
+//! written (`StrNext`). A loop over the elements of two, as `zip` makes it, ends with the shorter one (`PairNext`).
 
 use super::Emit;
+use super::conditions::kind_of;
 use crate::bytecode::{Instr, Opcode};
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
@@ -16,40 +21,84 @@ use smallvec::{SmallVec, smallvec};
 
 /// Maximal number of terms of a conjunction that are inspected: terms may be shared.
 const MAX_TERMS: usize = 16;
+/// Maximal number of sequences whose elements the end of a loop fetches.
+const MAX_SEQUENCES: usize = 2;
 
-/// The list over which a loop iterates: nothing writes it before the loop ends.
-#[derive(Clone, Copy)]
-pub(super) struct IteratedList {
-    list: ValueId,
-    /// The position in the list, a parameter of the body: counts from a number that is not negative to the length.
+/// Returns the start of the range that a loop counts, if its trip count is only used for elements of this range, with step 1.
+pub(super) fn counted_from(graph: &Graph, node: NodeId) -> Option<ValueId> {
+    let body = graph.blocks(node).next()?;
+    let is_unlimited = graph.constant(graph.operand(node, 0)).and_then(|n| n.as_int()) == Some(i64::MAX);
+    let mut start = None;
+    for only in graph.uses(graph.block_inputs(body).next()?) {
+        let element = graph.registry().facet::<Intrinsic>(graph.op(only.user).row()?)?;
+        let mut arguments = graph.operands(only.user).skip(1);
+        let (from, step) = (arguments.next()?, graph.constant(arguments.next()?)?);
+        let is_element = *element == Intrinsic::RangeElement && only.index == 0 && step.as_int() == Some(1);
+        if !is_element || is_unlimited || *start.get_or_insert(from) != from {
+            return None;
+        }
+    }
+    // The start is known before the loop.
+    start.filter(|start| {
+        let is_number = kind_of(graph.ty(*start)) == Some(ScalarKind::Int);
+        let is_before =
+            graph.constant(*start).is_some() || graph.ancestor_in(graph.def(*start), body).is_none();
+        is_number && is_before
+    })
+}
+
+/// Lists and strings over which a loop iterates together: nothing writes them before the loop ends.
+#[derive(Clone)]
+pub(super) struct Iterated {
+    sequences: SmallVec<[ValueId; MAX_SEQUENCES]>,
+    /// The position in them, which counts from a number that is not negative to the least length.
     index: ValueId,
 }
 
-/// Lists by the loops that iterate over them.
-pub(super) type IteratedLists = HashMap<NodeId, IteratedList, FxBuildHasher>;
+/// Lists and strings by the loops that iterate over them.
+pub(super) type IteratedSequences = HashMap<NodeId, Iterated, FxBuildHasher>;
 
-/// Returns the lists over which loops of a graph iterate. Linear in the graph; a graph without such loops is not analysed.
-pub(super) fn iterated_lists(graph: &Graph) -> IteratedLists {
+/// Returns the lists and strings over which loops of a graph iterate. Linear in the graph; a graph without loops over lists is not
+/// analysed.
+pub(super) fn iterated_sequences(graph: &Graph) -> IteratedSequences {
     let loops = Loops { graph, intrinsics: graph.registry().column::<Intrinsic>() };
     let nodes = graph.nodes_deep().filter(|node| graph.is_prim(*node, Prim::Loop));
-    let mut found: Vec<(NodeId, NodeId, ValueId)> = nodes.filter_map(|node| loops.counted(node)).collect();
-    if found.is_empty() {
-        return IteratedLists::default();
+    let mut found: Vec<Counted> = nodes.filter_map(|node| loops.counted(node)).collect();
+    let is_list = |length: NodeId| loops.intrinsic(length) == Some(Intrinsic::ListLen);
+    if found.iter().any(|counted| counted.lengths.iter().any(|length| is_list(*length))) {
+        let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
+        let writes = WriteOrder::new(graph, &alias, &dominance);
+        let is_unchanged = |node: NodeId, length: NodeId| {
+            // An iteration of an outer loop may write after this loop what its next iteration reads.
+            let mut outermost = node;
+            while graph.parent(outermost) != graph.parent(length) {
+                let Some(owner) = graph.owner(graph.parent(outermost)) else { return false };
+                outermost = owner;
+            }
+            let range = dominance.order(length)..dominance.span(outermost).end;
+            !writes.writes_to(&alias, graph.operand(length, 0), range)
+        };
+        found.retain(|counted| {
+            counted.lengths.iter().all(|length| !is_list(*length) || is_unchanged(counted.node, *length))
+        });
     }
-    let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
-    let writes = WriteOrder::new(graph, &alias, &dominance);
-    found.retain(|&(node, length, _)| {
-        // An iteration of an outer loop may write after this loop what its next iteration reads.
-        let mut outermost = node;
-        while graph.parent(outermost) != graph.parent(length) {
-            let Some(owner) = graph.owner(graph.parent(outermost)) else { return false };
-            outermost = owner;
-        }
-        let range = dominance.order(length)..dominance.span(outermost).end;
-        !writes.writes_to(&alias, graph.operand(length, 0), range)
-    });
-    let iterated = |(node, length, index)| (node, IteratedList { list: graph.operand(length, 0), index });
+    let iterated = |Counted { node, lengths, index }: Counted| {
+        (
+            node,
+            Iterated { sequences: lengths.iter().map(|length| graph.operand(*length, 0)).collect(), index },
+        )
+    };
     found.into_iter().map(iterated).collect()
+}
+
+/// Nodes that compute the lengths of lists and strings.
+type Lengths = SmallVec<[NodeId; MAX_SEQUENCES]>;
+
+/// A loop that counts to the least of some lengths.
+struct Counted {
+    node: NodeId,
+    lengths: Lengths,
+    index: ValueId,
 }
 
 struct Loops<'g> {
@@ -58,12 +107,12 @@ struct Loops<'g> {
 }
 
 impl Loops<'_> {
-    /// Returns a loop that counts to the length of a list, with the node that computes the length, and the count.
-    fn counted(&self, node: NodeId) -> Option<(NodeId, NodeId, ValueId)> {
+    /// Returns the loop, if it counts to a length.
+    fn counted(&self, node: NodeId) -> Option<Counted> {
         let graph = self.graph;
         let body = graph.blocks(node).next()?;
-        if let Some(length) = self.length(graph.operand(node, 0)) {
-            return Some((node, length, graph.block_inputs(body).next()?));
+        if let Some((lengths, index)) = self.range(node, body) {
+            return Some(Counted { node, lengths, index });
         }
         // With `break`, `continue` or `return` the count is carried, and the condition compares it.
         let condition = graph.operand(graph.ret(body), 0);
@@ -74,9 +123,9 @@ impl Loops<'_> {
                 Some(ScalarOp::BAnd) => terms.extend(graph.operands(def)),
                 Some(ScalarOp::ILt) => {
                     let counted = self.carried(node, body, graph.operand(def, 0));
-                    let length = self.length(graph.operand(def, 1));
-                    if let (Some(index), Some(length)) = (counted, length) {
-                        return Some((node, length, index));
+                    let lengths = self.lengths(graph.operand(def, 1));
+                    if let (Some(index), Some(lengths)) = (counted, lengths) {
+                        return Some(Counted { node, lengths, index });
                     }
                 }
                 _ => {}
@@ -85,15 +134,49 @@ impl Loops<'_> {
         None
     }
 
-    /// Returns the node that computes a value as the length of a list.
-    fn length(&self, value: ValueId) -> Option<NodeId> {
-        let def = self.graph.def(value);
-        matches!(self.intrinsics.of(self.graph.op(def)), Some(Intrinsic::ListLen)).then_some(def)
+    /// Returns the lengths to which the trip count of a loop counts, and the trip count or the element of a range from a constant
+    /// to the length.
+    fn range(&self, node: NodeId, body: BlockId) -> Option<(Lengths, ValueId)> {
+        let graph = self.graph;
+        let count = graph.block_inputs(body).next()?;
+        let limit = graph.operand(node, 0);
+        if self.intrinsic(graph.def(limit)) != Some(Intrinsic::RangeLength) {
+            return Some((self.lengths(limit)?, count));
+        }
+        let mut range = graph.operands(graph.def(limit));
+        let [start, stop, step] = [range.next()?, range.next()?, range.next()?];
+        let [from, by] = [graph.constant(start)?.as_int()?, graph.constant(step)?.as_int()?];
+        if from < 0 || by != 1 || counted_from(graph, node) != Some(start) {
+            return None;
+        }
+        let element = graph.uses(count).next()?;
+        Some((self.lengths(stop)?, graph.result(element.user, 0)))
+    }
+
+    /// Returns the nodes that compute the lengths of which a value is the least.
+    fn lengths(&self, value: ValueId) -> Option<Lengths> {
+        let graph = self.graph;
+        let length = |value| {
+            let def = graph.def(value);
+            matches!(self.intrinsic(def), Some(Intrinsic::ListLen | Intrinsic::StrLen)).then_some(def)
+        };
+        if let Some(only) = length(value) {
+            return Some(smallvec![only]);
+        }
+        let def = graph.def(value);
+        match self.scalar(def) {
+            Some(ScalarOp::IMin) => graph.operands(def).map(length).collect(),
+            _ => None,
+        }
+    }
+
+    fn intrinsic(&self, node: NodeId) -> Option<Intrinsic> {
+        self.intrinsics.of(self.graph.op(node)).copied()
     }
 
     fn scalar(&self, node: NodeId) -> Option<ScalarOp> {
-        match self.intrinsics.of(self.graph.op(node)) {
-            Some(Intrinsic::Scalar(op)) => Some(*op),
+        match self.intrinsic(node) {
+            Some(Intrinsic::Scalar(op)) => Some(op),
             _ => None,
         }
     }
@@ -114,21 +197,31 @@ impl Loops<'_> {
     }
 }
 
+/// Whether an instruction reads an element of a list or string.
+fn is_get(op: Opcode) -> bool {
+    use Opcode::{ListGetB, ListGetF, ListGetI, ListGetV, StrByte, StrGet};
+    matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | StrByte | StrGet)
+}
+
 impl Emit<'_> {
-    /// Whether an instruction reads the element at the current position of the list over which a loop iterates, and the position
-    /// is in a register.
-    pub(super) fn reads_iterated(&self, at: u32, loop_node: NodeId, index: u32) -> bool {
-        let (Some(iterated), Some(i)) = (self.iterated.get(&loop_node), self.instrs.get(at as usize)) else {
-            return false;
-        };
-        if !matches!(i.op, Opcode::ListGetI | Opcode::ListGetF | Opcode::ListGetB | Opcode::ListGetV) {
-            return false;
+    /// Returns the number of instructions that read the elements at the current position of the lists or strings over which a loop
+    /// iterates, if its body at `at` begins with these, and the position is in a register.
+    pub(super) fn iterated_reads(&self, at: u32, loop_node: NodeId, index: u32) -> Option<usize> {
+        let iterated = self.iterated.get(&loop_node)?;
+        let at = at as usize;
+        let mut unread = iterated.sequences.clone();
+        for (get, node) in self.instrs.get(at..at + unread.len())?.iter().zip(&self.nodes[at..]) {
+            let mut operands = self.graph.operands(*node);
+            let (sequence, position) = (operands.next()?, operands.next()?);
+            if !is_get(get.op) || get.c != index || position != iterated.index {
+                return None;
+            }
+            unread.swap_remove(unread.iter().position(|other| *other == sequence)?);
         }
-        let get = self.nodes[at as usize];
-        i.c == index && self.graph.operands(get).eq([iterated.list, iterated.index])
+        Some(iterated.sequences.len())
     }
 
-    /// Lets the ends of loops over lists fetch the next element.
+    /// Lets the ends of loops over lists and strings fetch the next elements.
     pub(super) fn fetch_next_elements(&mut self) {
         if self.iterated.is_empty() {
             return;
@@ -142,18 +235,22 @@ impl Emit<'_> {
                 _ => continue,
             };
             let adds_one = || self.scalars.get(end.b as usize) == Some(&1);
-            if !self.reads_iterated(end.c, self.nodes[at], index) || (end.op != Opcode::Next && !adds_one()) {
+            let Some(reads) = self.iterated_reads(end.c, self.nodes[at], index) else { continue };
+            if end.op != Opcode::Next && !adds_one() {
                 continue;
             }
             let get = self.instrs[end.c as usize];
-            let (op, kind) = match get.op {
-                Opcode::ListGetI => (Opcode::ListNext, ScalarKind::Int),
-                Opcode::ListGetF => (Opcode::ListNext, ScalarKind::Float),
-                Opcode::ListGetB => (Opcode::ListNext, ScalarKind::Bool),
-                _ => (Opcode::ListNextV, ScalarKind::Int),
+            let (op, e) = match get.op {
+                _ if reads == MAX_SEQUENCES => (Opcode::PairNext, 0),
+                Opcode::ListGetI => (Opcode::ListNext, ScalarKind::Int as u8),
+                Opcode::ListGetF => (Opcode::ListNext, ScalarKind::Float as u8),
+                Opcode::ListGetB => (Opcode::ListNext, ScalarKind::Bool as u8),
+                Opcode::StrByte => (Opcode::StrNext, 0),
+                Opcode::StrGet => (Opcode::StrNextV, get.e),
+                _ => (Opcode::ListNextV, 0),
             };
             if let Ok(d) = u8::try_from(index) {
-                self.instrs[at] = Instr { op, a: get.a, b: get.b, c: end.c + 1, d, e: kind as u8 };
+                self.instrs[at] = Instr { op, a: get.a, b: get.b, c: end.c + reads as u32, d, e };
             }
         }
     }

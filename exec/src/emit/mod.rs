@@ -25,7 +25,7 @@ use crate::counter::NodeCounter;
 use crate::error::KernelError;
 use crate::intrinsic::{Intrinsic, ScalarKind};
 use crate::structural::is_refined;
-pub(crate) use conditions::{deferred_comparisons, kind_of};
+pub(crate) use conditions::{byte_reads, deferred_comparisons, kind_of};
 use constant_lists::InternedStrings;
 use control::OpenConstruct;
 use flambeau_analysis::Liveness;
@@ -35,7 +35,7 @@ use flambeau_ir::{
     verify::Verified,
 };
 use hashbrown::HashMap;
-use iteration::IteratedLists;
+use iteration::IteratedSequences;
 use regs::Bank;
 use rustc_hash::FxBuildHasher;
 use std::ops::Range;
@@ -86,8 +86,12 @@ pub(crate) struct Emit<'g> {
     live: Liveness,
     /// Comparisons that are computed by the branch that uses them.
     deferred: NodeSet,
+    /// Reads of bytes of strings, whose results are words.
+    bytes: NodeSet,
     tasks: TaskPlan,
-    iterated: IteratedLists,
+    iterated: IteratedSequences,
+    /// Parameters of the bodies of loops that count from the start of a range.
+    ranges: NodeSet,
     loc: ValueMap<Loc>,
     /// Number of open constructs at the definition of a value with a register.
     depth: ValueMap<u32>,
@@ -199,14 +203,17 @@ fn declared(graph: &Graph) -> Box<[Type]> {
 
 impl<'g> Emit<'g> {
     fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
-        let deferred = deferred_comparisons(graph);
+        let bytes = byte_reads(graph);
+        let deferred = deferred_comparisons(graph, &bytes);
         let mut emit = Emit {
             graph,
             callees,
             live: Liveness::with_deferred(graph, &deferred),
             deferred,
+            bytes,
             tasks: TaskPlan::new(graph, callees),
-            iterated: iteration::iterated_lists(graph),
+            iterated: iteration::iterated_sequences(graph),
+            ranges: NodeSet::new(),
             loc: ValueMap::for_values(graph, Loc::Nowhere),
             depth: ValueMap::for_values(graph, 0),
             hints: ValueMap::for_values(graph, None),
@@ -248,6 +255,9 @@ impl<'g> Emit<'g> {
                         self.word((i as f64).to_bits());
                     }
                 }
+            }
+            if let Some((.., constant)) = conditions::byte_comparison(graph, &self.bytes, node) {
+                self.word(u64::from(constant));
             }
             if graph.is_prim(node, Prim::Uninitialized) {
                 // The word is never read as a value, so any constant will do.
@@ -318,12 +328,13 @@ impl<'g> Emit<'g> {
     /// Assigns a register to a value.
     fn define(&mut self, value: ValueId) -> Loc {
         let hint = self.hints[value];
-        let loc = match kind_of(self.graph.ty(value)) {
-            Some(_) => Loc::Word(match hint {
+        let kind = kind_of(self.graph.ty(value));
+        let loc = match kind.is_some() || self.bytes.contains(self.graph.def(value)) {
+            true => Loc::Word(match hint {
                 Some(r) if self.words.take_reserved(r, value) => r,
                 _ => self.words.take(Some(value)),
             }),
-            None => Loc::Value(match hint {
+            false => Loc::Value(match hint {
                 Some(r) if self.values.take_reserved(r, value) => r,
                 _ => self.values.take(Some(value)),
             }),

@@ -1,10 +1,10 @@
 //! Emission of nodes without blocks: intrinsics as instructions, everything else as sites.
 
-use super::conditions::reduced;
+use super::conditions::{byte_comparison, byte_search, reduced};
 use super::moves::Move;
 use super::{Emit, Loc, Operand, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Forked, Instr, NEGATED, Opcode, OperandSource, SiteOp};
+use crate::bytecode::{Forked, IDENTIFIED, Instr, Opcode, OperandSource, SiteOp};
 use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
@@ -13,7 +13,6 @@ use crate::kernel::Kernel;
 use crate::structural::GuardCheck;
 use crate::{resolve, structural};
 use flambeau_ir::types::TypeKind;
-use flambeau_ir::value::IValue;
 use flambeau_ir::{NodeId, OpKind, Prim, Symbol, Type, ValueId};
 use std::sync::OnceLock;
 
@@ -27,7 +26,9 @@ impl Emit<'_> {
             OpKind::Prim(prim) => self.prim(node, prim),
             OpKind::Row(row) => {
                 let intrinsic = self.graph.registry().facet::<Intrinsic>(row).copied();
-                if !intrinsic.is_some_and(|i| self.intrinsic(node, i)) {
+                if let Some([text, byte]) = byte_search(self.graph, &self.bytes, node) {
+                    self.find_byte(node, text, byte);
+                } else if !intrinsic.is_some_and(|i| self.intrinsic(node, i)) {
                     self.kernel(node);
                 }
             }
@@ -72,8 +73,7 @@ impl Emit<'_> {
         };
         let fits = path.arity() == (graph.operand_count(node), graph.result_count(node))
             && (path != FastPath::StrOfInt || graph.ty(graph.operand(node, 0)) == Type::INT);
-        // A string of one byte is a shared one, so it must not be compared by identity.
-        if !fits || path == FastPath::StrGet && !self.only_read(graph.result(node, 0)) {
+        if !fits {
             return;
         }
         let Some(call) = self.instrs.pop() else { return };
@@ -82,7 +82,6 @@ impl Emit<'_> {
         self.instrs.push(self.dict_instruction(path, call.a, node).unwrap_or(fast));
         self.nodes.push(node);
         self.push(node, call.op, call.a, 0, 0);
-        self.byte_compared(node, path);
         self.number_added(node, path);
     }
 
@@ -117,33 +116,6 @@ impl Emit<'_> {
         Some(Instr { op, a, b: operands[0].0, c, d: kind as u8, e: 0 })
     }
 
-    /// Precedes `s[i] == "c"` by an instruction that makes no string of the byte.
-    fn byte_compared(&mut self, node: NodeId, path: FastPath) {
-        let graph = self.graph;
-        let negated = match path {
-            FastPath::StrEqual => 0,
-            FastPath::StrNotEqual => NEGATED,
-            _ => return,
-        };
-        let Some(IValue::Str(text)) = graph.constant(graph.operand(node, 1)) else { return };
-        let (&[wanted], Some((start, get))) = (text.as_bytes(), self.fast_before(node, 0, FastPath::StrGet))
-        else {
-            return;
-        };
-        let compare = self.instrs[start + 2];
-        let get = &self.operands[self.sites[get.a as usize].operands.start as usize..];
-        let dest = self.operands.get(self.sites[compare.a as usize].dests.start as usize);
-        let (OperandSource::Copy(_) | OperandSource::Const(_), OperandSource::Scalar(ScalarKind::Int, c)) =
-            (get[0].place(), get[1].place())
-        else {
-            return;
-        };
-        let Some(OperandSource::Scalar(_, a)) = dest.map(|dest| dest.place()) else { return };
-        let both = Instr { op: Opcode::ByteIs, a, b: get[0].0, c, d: wanted, e: negated };
-        self.instrs.insert(start, both);
-        self.nodes.insert(start, node);
-    }
-
     /// Precedes the concatenation of a string with the text of an integer by an instruction that makes no string of the integer.
     fn number_added(&mut self, node: NodeId, path: FastPath) {
         if path != FastPath::StrAdd {
@@ -174,12 +146,14 @@ impl Emit<'_> {
         follows.then_some((start, first))
     }
 
-    /// Whether all users of a value are fast paths that only read it.
+    /// Whether all users of a value only read it.
     fn only_read(&self, value: ValueId) -> bool {
         let graph = self.graph;
         graph.uses(value).all(|u| {
-            let path = graph.op(u.user).row().and_then(|row| graph.registry().facet::<FastPath>(row));
-            path.is_some_and(|path| path.only_reads(u.index as usize))
+            let Some(row) = graph.op(u.user).row() else { return false };
+            let registry = graph.registry();
+            registry.facet::<FastPath>(row).is_some_and(|path| path.only_reads(u.index as usize))
+                || registry.facet::<Intrinsic>(row).is_some_and(|intrinsic| intrinsic.only_reads())
         })
     }
 
@@ -330,6 +304,7 @@ impl Emit<'_> {
                 conversion.is_some_and(|op| self.scalar(node, op, &args))
             }
             Intrinsic::RangeElement if args.len() == 3 => self.range_element(node, &args),
+            Intrinsic::RangeLength if args.len() == 3 => self.range_length(node, &args),
             Intrinsic::ListLen if args.len() == 1 => self.list_len(node, args[0]),
             Intrinsic::ListGet if args.len() == 2 => self.list_get(node, args[0], args[1]),
             Intrinsic::ListSet if args.len() == 3 => self.list_set(node, &args),
@@ -338,12 +313,22 @@ impl Emit<'_> {
                 if graph.ty(graph.result(node, 0)) != Type::BOOL {
                     return false;
                 }
-                let (a, b) = (self.peek(args[0]), self.peek(args[1]));
-                let dest = self.result_word(node);
                 let op = if intrinsic == Intrinsic::Is { Opcode::Is } else { Opcode::IsNot };
-                self.push(node, op, dest, a.0, b.0);
-                self.end_operands(node, 0..2, false);
-                true
+                self.word_of_pair(node, op, args[0], args[1])
+            }
+            Intrinsic::StrLen if args.len() == 1 => self.str_len(node, args[0]),
+            Intrinsic::StrGet if args.len() == 2 => self.str_get(node, args[0], args[1]),
+            Intrinsic::StrEqual | Intrinsic::StrNotEqual if args.len() == 2 => {
+                if args.iter().any(|v| graph.ty(*v) != Type::STR)
+                    || graph.ty(graph.result(node, 0)) != Type::BOOL
+                {
+                    return false;
+                }
+                let op = if intrinsic == Intrinsic::StrEqual { Opcode::StrEq } else { Opcode::StrNe };
+                match byte_comparison(graph, &self.bytes, node) {
+                    Some((op, byte, constant)) => self.compare_byte(node, op, byte, constant),
+                    None => self.word_of_pair(node, op, args[0], args[1]),
+                }
             }
             _ => false,
         }
@@ -400,10 +385,23 @@ impl Emit<'_> {
         true
     }
 
+    /// Whether a value is the first input of a block.
+    fn is_count(&self, value: ValueId) -> bool {
+        let block = self.graph.parent(self.graph.def(value));
+        self.graph.block_inputs(block).next() == Some(value)
+    }
+
     /// Emits `start + index * step`: a sum if the step is the constant 1.
     fn range_element(&mut self, node: NodeId, args: &[ValueId]) -> bool {
         if args.iter().any(|v| kind_of(self.graph.ty(*v)) != Some(ScalarKind::Int)) {
             return false;
+        }
+        if self.ranges.contains(self.graph.def(args[0])) && self.is_count(args[0]) {
+            // The loop counts from the start, so the register of its count holds the element.
+            let element = self.loc[args[0]];
+            self.end_operands(node, 0..3, false);
+            self.put(self.graph.result(node, 0), element);
+            return true;
         }
         let [index, start, step] =
             [args[0], args[1], args[2]].map(|v| self.as_word(v, ScalarKind::Int, node));
@@ -420,6 +418,33 @@ impl Emit<'_> {
             self.small_fields(start as u8, 0);
         }
         self.end_operands_that(node, |loc| !matches!(loc, Loc::Word(_)));
+        true
+    }
+
+    /// Emits the length of a range whose step is the constant 1 or -1.
+    fn range_length(&mut self, node: NodeId, args: &[ValueId]) -> bool {
+        let graph = self.graph;
+        if args.iter().any(|v| kind_of(graph.ty(*v)) != Some(ScalarKind::Int)) {
+            return false;
+        }
+        let (low, high) = match graph.constant(args[2]).and_then(|step| step.as_int()) {
+            Some(1) => (args[0], args[1]),
+            Some(-1) => (args[1], args[0]),
+            _ => return false,
+        };
+        let [low, high] = [low, high].map(|v| self.as_word(v, ScalarKind::Int, node));
+        self.end_operands(node, 0..3, false);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::IDistance, dest, low, high);
+        true
+    }
+
+    /// Emits an instruction that computes a word from two values.
+    fn word_of_pair(&mut self, node: NodeId, op: Opcode, a: ValueId, b: ValueId) -> bool {
+        let (a, b) = (self.peek(a), self.peek(b));
+        let dest = self.result_word(node);
+        self.push(node, op, dest, a.0, b.0);
+        self.end_operands(node, 0..2, false);
         true
     }
 
@@ -471,6 +496,53 @@ impl Emit<'_> {
         if let (Some(outer), Some(kind), Ok(inner)) = (outer, kind, u8::try_from(at)) {
             self.nested_get(node, start, outer, (dest, inner, kind));
         }
+        true
+    }
+
+    fn str_len(&mut self, node: NodeId, text: ValueId) -> bool {
+        if self.graph.ty(text) != Type::STR || self.graph.ty(self.graph.result(node, 0)) != Type::INT {
+            return false;
+        }
+        let from = self.peek(text);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::StrLen, dest, from.0, 0);
+        self.end_operands(node, 0..1, false);
+        true
+    }
+
+    fn str_get(&mut self, node: NodeId, text: ValueId, index: ValueId) -> bool {
+        let result = self.graph.result(node, 0);
+        let is_byte = self.bytes.contains(node);
+        if self.graph.ty(text) != Type::STR
+            || kind_of(self.graph.ty(index)) != Some(ScalarKind::Int)
+            || self.graph.use_count(result) == 0
+        {
+            return false;
+        }
+        let from = self.peek(text);
+        let at = self.as_word(index, ScalarKind::Int, node);
+        let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
+        self.push(node, if is_byte { Opcode::StrByte } else { Opcode::StrGet }, dest, from.0, at);
+        // Strings of one byte are shared, so that one whose identity is observable must be another.
+        self.small_fields(0, if is_byte || self.only_read(result) { 0 } else { IDENTIFIED });
+        self.end_operands(node, 0..2, false);
+        true
+    }
+
+    /// Emits the search for a byte of a string in a constant.
+    fn find_byte(&mut self, node: NodeId, text: ValueId, byte: ValueId) {
+        let (text, byte) = (self.peek(text), self.as_word(byte, ScalarKind::Int, node));
+        self.end_operands(node, 0..4, false);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::StrFind, dest, text.0, byte);
+    }
+
+    /// Emits the comparison of a byte of a string with a constant.
+    fn compare_byte(&mut self, node: NodeId, op: ScalarOp, byte: ValueId, constant: u8) -> bool {
+        let (byte, constant) = (self.as_word(byte, ScalarKind::Int, node), self.word(u64::from(constant)));
+        self.end_operands(node, 0..2, false);
+        let dest = self.result_word(node);
+        self.push(node, Opcode::of_scalar(op), dest, byte, constant);
         true
     }
 

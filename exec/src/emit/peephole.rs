@@ -137,7 +137,7 @@ impl Emit<'_> {
     /// Emits the end of a loop's body, combined with a preceding sum if possible.
     pub(super) fn next(&mut self, node: NodeId, trip: u32, limit: u32, top: u32) {
         // The end of a loop over a list becomes another instruction.
-        let before = self.before().filter(|_| !self.reads_iterated(top, node, trip));
+        let before = self.before().filter(|_| self.iterated_reads(top, node, trip).is_none());
         if let (Some(before), Ok(d), Ok(e)) = (before, u8::try_from(trip), u8::try_from(limit))
             && before.a != trip
             && before.a != limit

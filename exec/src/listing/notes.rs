@@ -7,7 +7,7 @@
 //! note states what [`AliasDb`] knows about other handles. Notes are computed when a listing is printed.
 
 use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode, TESTS};
-use crate::emit::{deferred_comparisons, kind_of};
+use crate::emit::{byte_reads, deferred_comparisons, kind_of};
 use crate::fast_path::FastPath;
 use flambeau_analysis::{AliasDb, Liveness};
 use flambeau_ir::types::TypeKind;
@@ -25,7 +25,7 @@ pub(super) struct Notes<'c> {
 impl<'c> Notes<'c> {
     pub(super) fn new(code: &'c Code) -> Self {
         let graph: &Graph = &code.graph;
-        let live = Liveness::with_deferred(graph, &deferred_comparisons(graph));
+        let live = Liveness::with_deferred(graph, &deferred_comparisons(graph, &byte_reads(graph)));
         Notes { code, graph, live, alias: AliasDb::new(graph) }
     }
 
@@ -56,6 +56,8 @@ impl<'c> Notes<'c> {
                     notes.push(format!("v{} counted: the list keeps it", i.a));
                 }
             }
+            // As the instructions that it names.
+            PairNext => notes.extend((i.c as usize - 2..i.c as usize).flat_map(|get| self.of(get))),
             ListGetNested => {
                 let row = self.operand(node, 0).map(|list| self.graph.def(list));
                 notes.push(self.lock(i.b, row.and_then(|get| self.operand(get, 0))));
@@ -86,9 +88,9 @@ impl<'c> Notes<'c> {
             }
             Op | Fused | BailOut | Call | Ret => self.of_site(op, i, node, &mut notes),
             // The sites of these follow, and the others neither store values nor access containers.
-            Read | Transposed | ByteIs | StrAddInt | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop
-            | Count => {}
+            Read | Transposed | StrAddInt | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop | Count => {}
             UnboxI | UnboxF | UnboxB | Jmp | JTrue | JFalse => {}
+            StrLen | StrByte | StrGet | StrEq | StrNe | StrFind | StrNext | StrNextV => {}
             JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {}
             Next | IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {}
         }

@@ -6,10 +6,12 @@
 //! errors included, is left to `value_step`: a function that does not apply has changed nothing.
 
 use super::dispatch::ValueFrame;
+use super::fast::position_of;
 use super::steps::{self, discard, own_list, put};
-use crate::bytecode::{Instr, NEGATED, Operand, OperandSource};
-use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, index_in};
-use flambeau_ir::value::{IValue, ListItems};
+use crate::bytecode::{IDENTIFIED, Instr, Opcode, Operand, OperandSource};
+use crate::error::KernelError;
+use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, byte_error, index_in};
+use flambeau_ir::value::{IValue, ListItems, Str};
 
 /// The elements of a list that are words of one kind.
 pub(super) trait Element: Word {
@@ -84,6 +86,68 @@ pub(super) fn next_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) ->
     let Some(value) = items.get(at as usize) else { return Iteration::End };
     put(&mut values.v[i.a as usize], value);
     Iteration::Element(0)
+}
+
+/// An element of a list or string over which a loop iterates.
+enum Fetched {
+    Word(u64),
+    Value(IValue),
+}
+
+/// Stores elements `at` of two lists or strings over which a loop iterates in the registers of the instructions that read the
+/// first elements.
+#[inline(never)]
+pub(super) fn next_pair(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let gets = [i.c - 2, i.c - 1].map(|get| values.code.instrs[get as usize]);
+    let mut fetched = [Fetched::Word(0), Fetched::Word(0)];
+    let mut is_other = false;
+    for (get, to) in gets.iter().zip(&mut fetched) {
+        match fetch(get, at, values) {
+            Ok(fetched) => *to = fetched,
+            // The other one may have ended.
+            Err(Iteration::Other) => is_other = true,
+            Err(iteration) => return iteration,
+        }
+    }
+    if is_other {
+        return Iteration::Other;
+    }
+    for (get, from) in gets.iter().zip(fetched) {
+        match from {
+            Fetched::Word(word) => s[get.a as usize] = word,
+            Fetched::Value(value) => put(&mut values.v[get.a as usize], value),
+        }
+    }
+    Iteration::Element(0)
+}
+
+/// Reads element `at` as an instruction that reads the first element does.
+#[inline(always)]
+fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Result<Fetched, Iteration> {
+    if matches!(get.op, Opcode::StrByte | Opcode::StrGet) {
+        let text = text(get.b, values).ok_or(Iteration::Other)?;
+        let byte = *text.get(at as usize).ok_or(Iteration::End)?;
+        return Ok(match get.op {
+            Opcode::StrByte => Fetched::Word(u64::from(byte)),
+            _ => Fetched::Value(string_of(get, byte)),
+        });
+    }
+    let index = at as usize;
+    let Some(items) = iterated(get.b, values) else { return Err(shared(get.b, at, values)) };
+    let fetched = match (items, get.op) {
+        (ListItems::Ints(items), Opcode::ListGetI) => {
+            items.get(index).map(|item| Fetched::Word(item.to_word()))
+        }
+        (ListItems::Floats(items), Opcode::ListGetF) => {
+            items.get(index).map(|item| Fetched::Word(item.to_word()))
+        }
+        (ListItems::Bools(items), Opcode::ListGetB) => {
+            items.get(index).map(|item| Fetched::Word(item.to_word()))
+        }
+        (items, Opcode::ListGetV) => items.get(index).map(Fetched::Value),
+        _ => return Err(shared(get.b, at, values)),
+    };
+    fetched.ok_or(Iteration::End)
 }
 
 /// Returns the elements of a list that need no lock.
@@ -211,19 +275,78 @@ pub(super) fn slot_word(i: &Instr, v: &mut [IValue]) -> Option<u64> {
     ScalarKind::of_field(i.d).unboxed(object.get_mut()?.get(i.c as usize)?)
 }
 
-/// Returns whether the byte at index `at` of a string is that of the instruction, or is not. Observers and timing see the
-/// operators that follow instead.
-#[inline(never)]
-pub(super) fn byte_is(i: &Instr, at: i64, values: &ValueFrame<'_, '_>) -> Option<u64> {
-    if !values.env.host.is_unobserved() {
-        return None;
-    }
-    let text = match Operand(i.b).place() {
+/// Returns the bytes of a string.
+#[inline(always)]
+fn text<'v>(operand: u32, values: &'v ValueFrame<'_, '_>) -> Option<&'v [u8]> {
+    let value = match Operand(operand).place() {
         OperandSource::Copy(r) => &values.v[r as usize],
         OperandSource::Const(c) => &values.code.constants[c as usize],
         _ => return None,
     };
-    let IValue::Str(text) = text else { return None };
-    let bytes = text.as_bytes();
-    Some(u64::from((bytes[index_in(at, bytes.len())?] == i.d) != (i.e & NEGATED != 0)))
+    if let IValue::Str(text) = value { Some(text.as_bytes()) } else { None }
+}
+
+/// Returns the number of bytes of a string.
+#[inline(never)]
+pub(super) fn text_length(operand: u32, values: &ValueFrame<'_, '_>) -> Option<u64> {
+    text(operand, values).map(|text| text.len() as u64)
+}
+
+/// Returns byte `at` of a string.
+#[inline(never)]
+pub(super) fn byte(operand: u32, at: i64, values: &ValueFrame<'_, '_>) -> Option<u64> {
+    let text = text(operand, values)?;
+    Some(u64::from(text[index_in(at, text.len())?]))
+}
+
+/// Returns the position of a byte in a string.
+#[inline(never)]
+pub(super) fn find_byte(operand: u32, byte: u64, values: &ValueFrame<'_, '_>) -> Option<u64> {
+    text(operand, values).map(|text| position_of(byte as u8, text))
+}
+
+/// Returns the string of a byte for the instruction that reads it.
+#[inline(always)]
+fn string_of(get: &Instr, byte: u8) -> IValue {
+    if get.e & IDENTIFIED == 0 { Str::of_byte(byte).into() } else { Str::from(vec![byte]).into() }
+}
+
+/// Stores the string of byte `at` of a string in the register of the instruction; returns whether that was possible.
+#[inline(never)]
+pub(super) fn byte_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> bool {
+    let Some(byte) = byte(i.b, at, values) else { return false };
+    put(&mut values.v[i.a as usize], string_of(i, byte as u8));
+    true
+}
+
+/// Returns byte `at` of the string over which a loop iterates.
+#[inline(never)]
+pub(super) fn next_byte(operand: u32, at: i64, values: &ValueFrame<'_, '_>) -> Iteration {
+    let Some(text) = text(operand, values) else { return Iteration::Other };
+    text.get(at as usize).map_or(Iteration::End, |byte| Iteration::Element(u64::from(*byte)))
+}
+
+/// Stores the string of byte `at` of the string over which a loop iterates in the register of the instruction.
+#[inline(never)]
+pub(super) fn next_byte_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let next = next_byte(i.b, at, values);
+    if let Iteration::Element(byte) = next {
+        put(&mut values.v[i.a as usize], string_of(i, byte as u8));
+    }
+    next
+}
+
+/// Returns the error of an instruction on strings.
+#[cold]
+pub(super) fn text_error(i: &Instr, s: &[u64], values: &ValueFrame<'_, '_>) -> KernelError {
+    match (text(i.b, values), i.op) {
+        (Some(text), Opcode::StrByte | Opcode::StrGet) => byte_error(text.len(), s[i.c as usize] as i64),
+        _ => KernelError::internal("an operand is not the string that its type states"),
+    }
+}
+
+/// Returns whether two strings are equal, as a word.
+#[inline(never)]
+pub(super) fn equal_texts(i: &Instr, values: &ValueFrame<'_, '_>) -> Option<u64> {
+    Some(u64::from(text(i.b, values)? == text(i.c, values)?))
 }

@@ -213,31 +213,19 @@ macro_rules! dispatch {
             },
             Opcode::ListGetV => if !common::element_value($values, $i.b, $s.int($i.c), $i.a) $step,
             Opcode::ListNext => {
-                let trip = $s.int(u32::from($i.d)).wrapping_add(1);
-                $s.set(u32::from($i.d), trip as u64);
-                match common::next_word($i, trip, $values) {
-                    Iteration::Element(word) => {
-                        $s.set($i.a, word);
-                        $jump!($i, true);
-                    }
-                    Iteration::End => {}
-                    Iteration::Other => {
-                        let first = Instr { c: $i.c - 1, ..*$i };
-                        $jump!(first, true);
-                    }
-                }
+                $jump!(iterate $i, 1, trip => common::next_word($i, trip, $values), word => $s.set($i.a, word));
             }
             Opcode::ListNextV => {
-                let trip = $s.int(u32::from($i.d)).wrapping_add(1);
-                $s.set(u32::from($i.d), trip as u64);
-                match common::next_value($i, trip, $values) {
-                    Iteration::Element(_) => $jump!($i, true),
-                    Iteration::End => {}
-                    Iteration::Other => {
-                        let first = Instr { c: $i.c - 1, ..*$i };
-                        $jump!(first, true);
-                    }
-                }
+                $jump!(iterate $i, 1, trip => common::next_value($i, trip, $values), _ => ());
+            }
+            Opcode::PairNext => {
+                $jump!(iterate $i, 2, trip => common::next_pair($i, trip, $s.words(), $values), _ => ());
+            }
+            Opcode::StrNext => {
+                $jump!(iterate $i, 1, trip => common::next_byte($i.b, trip, $values), word => $s.set($i.a, word));
+            }
+            Opcode::StrNextV => {
+                $jump!(iterate $i, 1, trip => common::next_byte_value($i, trip, $values), _ => ());
             }
             Opcode::ListSetI => {
                 if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
@@ -283,10 +271,26 @@ macro_rules! dispatch {
                 $jump!(skip usize::from(dicts::set_of_int($i, $s.int($i.c), $s.get($i.a), $values)));
             }
             Opcode::DictSetS => $jump!(skip usize::from(dicts::set_of_str($i, $s.get($i.a), $values))),
-            Opcode::ByteIs => if let Some(word) = common::byte_is($i, $s.int($i.c), $values) {
-                $s.set($i.a, word);
-                $jump!(skip 4);
-                $jump!(tested $i, word);
+            Opcode::StrLen => match common::text_length($i.b, $values) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::StrByte => match common::byte($i.b, $s.int($i.c), $values) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::StrFind => match common::find_byte($i.b, $s.get($i.c), $values) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::StrGet => if !common::byte_value($i, $s.int($i.c), $values) $step,
+            Opcode::StrEq | Opcode::StrNe => match common::equal_texts($i, $values) {
+                Some(equal) => {
+                    let word = equal ^ u64::from($i.op == Opcode::StrNe);
+                    $s.set($i.a, word);
+                    $jump!(tested $i, word);
+                }
+                None => $step,
             },
             Opcode::Count
             | Opcode::ListSetV
@@ -421,6 +425,21 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             let count = $count;
             next = next.as_slice()[count..].iter();
         }};
+        (iterate $i:ident, $gets:expr, $trip:ident => $next:expr, $word:pat => $store:expr) => {
+            let $trip = s.int(u32::from($i.d)).wrapping_add(1);
+            s.set(u32::from($i.d), $trip as u64);
+            match $next {
+                Iteration::Element($word) => {
+                    $store;
+                    jump!($i, true);
+                }
+                Iteration::End => {}
+                Iteration::Other => {
+                    let first = Instr { c: $i.c - $gets, ..*$i };
+                    jump!(first, true);
+                }
+            }
+        };
         (tested $i:ident, $word:expr) => {
             if $i.e & TESTS != 0
                 && let Some(test) = next.next()
@@ -565,6 +584,14 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
                 Some(items) => crate::intrinsic::push_item(items, value)?,
                 None => crate::intrinsic::list_append(steps::list(i.a, code, v)?, value)?,
             }
+        }
+        Opcode::StrLen
+        | Opcode::StrByte
+        | Opcode::StrGet
+        | Opcode::StrEq
+        | Opcode::StrNe
+        | Opcode::StrFind => {
+            return Err(common::text_error(&i, s, values));
         }
         Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
         Opcode::SetSlot => {

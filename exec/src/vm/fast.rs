@@ -8,7 +8,7 @@ use super::dispatch::ValueFrame;
 use super::steps::{discard, fetch, put};
 use crate::bytecode::{Code, Instr, Operand, OperandSource};
 use crate::fast_path::FastPath;
-use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, wrap_index};
+use crate::intrinsic::{GROWTH_CHECKED, ScalarKind};
 use flambeau_ir::value::{Dict, DictMap, IValue, Str};
 
 /// Maximal length of strings that are concatenated without a check against the memory limit.
@@ -27,10 +27,8 @@ pub(super) fn run(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> 
         (Some(FastPath::DictGet), &[dict, key]) => dict_get(banks, dict, key),
         (Some(FastPath::DictContains), &[dict, key]) => dict_contains(banks, dict, key),
         (Some(FastPath::DictSet), &[dict, key, value]) => dict_set(banks, dict, key, value),
-        (Some(FastPath::StrGet), &[text, index]) => str_get(banks, text, index),
         (Some(FastPath::StrAdd), &[a, b]) => str_add(banks, a, b),
-        (Some(FastPath::StrEqual), &[a, b]) => str_equal(banks, a, b, true),
-        (Some(FastPath::StrNotEqual), &[a, b]) => str_equal(banks, a, b, false),
+        (Some(FastPath::StrFind), &[text, part, start, end]) => str_find(banks, text, part, start, end),
         (Some(FastPath::StrOfInt), &[number]) => str_of_int(banks, number),
         _ => false,
     }
@@ -182,15 +180,6 @@ fn dict_set(banks: &mut Banks<'_>, dict: Operand, key: Operand, value: Operand) 
 }
 
 #[inline(never)]
-fn str_get(banks: &mut Banks<'_>, text: Operand, index: Operand) -> bool {
-    let OperandSource::Scalar(ScalarKind::Int, index) = index.place() else { return false };
-    let Some(text) = banks.text(text) else { return false };
-    let Ok(at) = wrap_index(banks.s[index as usize] as i64, text.len()) else { return false };
-    let byte = text.as_bytes()[at];
-    banks.complete(Str::of_byte(byte))
-}
-
-#[inline(never)]
 fn str_add(banks: &mut Banks<'_>, a: Operand, b: Operand) -> bool {
     let appended = banks
         .appended(a, |banks, text| banks.text(b).is_some_and(|more| text.append(more.as_bytes(), may_grow)));
@@ -207,11 +196,28 @@ fn str_add(banks: &mut Banks<'_>, a: Operand, b: Operand) -> bool {
     }
 }
 
+/// The position of a byte in a whole string.
 #[inline(never)]
-fn str_equal(banks: &mut Banks<'_>, a: Operand, b: Operand, sense: bool) -> bool {
-    let (Some(a), Some(b)) = (banks.text(a), banks.text(b)) else { return false };
-    let equal = a.ptr_eq(b) || a.as_bytes() == b.as_bytes();
-    banks.complete_word(u64::from(equal == sense))
+fn str_find(banks: &mut Banks<'_>, text: Operand, part: Operand, start: Operand, end: Operand) -> bool {
+    let (OperandSource::Scalar(ScalarKind::Int, start), OperandSource::Scalar(ScalarKind::Int, end)) =
+        (start.place(), end.place())
+    else {
+        return false;
+    };
+    let (Some(text), Some(part)) = (banks.text(text), banks.text(part)) else { return false };
+    let (text, &[byte]) = (text.as_bytes(), part.as_bytes()) else { return false };
+    let (start, end) = (banks.s[start as usize] as i64, banks.s[end as usize] as i64);
+    if start != 0 || end != -1 && end != text.len() as i64 {
+        return false;
+    }
+    let position = position_of(byte, text);
+    banks.complete_word(position)
+}
+
+/// Returns the position of a byte as a word: -1 if there is none.
+#[inline(always)]
+pub(super) fn position_of(byte: u8, text: &[u8]) -> u64 {
+    text.iter().position(|other| *other == byte).map_or(-1i64 as u64, |at| at as u64)
 }
 
 #[inline(never)]

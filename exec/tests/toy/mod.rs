@@ -17,6 +17,7 @@ fn scalars() -> Vec<OpDef> {
         ("aten::floordiv.int(int a, int b) -> int", IFloorDiv),
         ("aten::remainder.int(int a, int b) -> int", IMod),
         ("aten::neg.int(int a) -> int", INeg),
+        ("prim::min.int(int a, int b) -> int", IMin),
         ("aten::eq.int(int a, int b) -> bool", IEq),
         ("aten::ne.int(int a, int b) -> bool", INe),
         ("aten::lt.int(int a, int b) -> bool", ILt),
@@ -44,6 +45,12 @@ fn scalars() -> Vec<OpDef> {
     defs.extend([
         OpDef::new("aten::len.t(t[] a) -> int").intrinsic(Intrinsic::ListLen),
         OpDef::new("aten::__getitem__.t(t[](a) list, int idx) -> t(*)").intrinsic(Intrinsic::ListGet),
+        OpDef::new("aten::__range_length(int lo, int hi, int step) -> int").intrinsic(Intrinsic::RangeLength),
+        OpDef::new("aten::__derive_index(int index, int start, int step) -> int")
+            .intrinsic(Intrinsic::RangeElement),
+        OpDef::new("aten::len.str(str s) -> int").intrinsic(Intrinsic::StrLen),
+        OpDef::new("aten::__getitem__.str(str s, int index) -> str").intrinsic(Intrinsic::StrGet),
+        OpDef::new("aten::eq.str(str a, str b) -> bool").intrinsic(Intrinsic::StrEqual),
         OpDef::new("aten::_set_item.t(t[](a!) l, int idx, t(b -> *) el) -> t[](a!)")
             .intrinsic(Intrinsic::ListSet),
         OpDef::new("aten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!)").intrinsic(Intrinsic::ListAppend),

@@ -2,8 +2,8 @@
 
 use super::search::{find, find_all};
 use super::{draw, draw_short, return_bytes};
-use crate::per_type::{OverloadRow, check_bytes_fit, row, slice_positions};
-use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
+use crate::per_type::{OverloadRow, check_bytes_fit, machine, row, slice_positions};
+use flambeau_exec::{FastPath, Gen, Intrinsic, KernelCx, KernelError, KernelResult};
 use flambeau_ir::Type;
 use flambeau_ir::value::{IValue, List, Str};
 
@@ -42,22 +42,9 @@ fn stripped(name: &'static str, doc: &'static str, front: bool, back: bool) -> O
     .sample(|g, _| vec![draw(g), draw_short(g)])
 }
 
-/// Returns the byte at an index, as a string.
-fn byte_at(cx: &mut KernelCx<'_>) -> KernelResult {
-    let (s, i) = (cx.str_bytes(0)?, cx.int(1)?);
-    let at = if i < 0 { i.wrapping_add(s.len() as i64) } else { i };
-    let byte = usize::try_from(at).ok().and_then(|at| s.get(at).copied());
-    let byte = byte.ok_or_else(|| {
-        let (at, len) = (at as u64, s.len());
-        KernelError::input(format!("basic_string::at: __n (which is {at}) >= this->size() (which is {len})"))
-    })?;
-    return_bytes(cx, [byte])
-}
-
 fn indexed(name: &'static str, overload: &'static str) -> OverloadRow {
-    row(name, overload, "`s[index]`: one byte, as a string.", byte_at)
+    machine(name, overload, "`s[index]`: one byte, as a string.", Intrinsic::StrGet)
         .raises()
-        .fast(FastPath::StrGet)
         .sample(|_, _| vec![IValue::str("abc"), IValue::Int(-2)])
 }
 
@@ -153,12 +140,7 @@ fn text_or_bounds(g: &mut Gen<'_>) -> Vec<IValue> {
 
 pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
-        row("aten::len", "str", "The number of bytes.", |cx| {
-            let n = cx.str_bytes(0)?.len();
-            cx.ret(n as i64);
-            Ok(())
-        })
-        .sample(|g, _| vec![draw(g)]),
+        machine("aten::len", "str", "The number of bytes.", Intrinsic::StrLen).sample(|g, _| vec![draw(g)]),
         row("aten::add", "str", "`a + b`.", add).fast(FastPath::StrAdd).sample(|g, _| vec![draw(g), draw(g)]),
         indexed("aten::__getitem__", "str"),
         indexed("prim::StringIndex", ""),

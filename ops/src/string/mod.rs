@@ -8,8 +8,8 @@ pub(crate) mod number;
 mod search;
 mod split;
 
-use crate::per_type::{OverloadRow, all, row};
-use flambeau_exec::{FastPath, Gen, KernelCx, KernelResult};
+use crate::per_type::{OverloadRow, all, machine, row};
+use flambeau_exec::{Gen, Intrinsic, KernelCx, KernelResult};
 use flambeau_ir::OpDef;
 use flambeau_ir::value::{IValue, Str};
 
@@ -57,10 +57,14 @@ fn compared(name: &'static str, doc: &'static str, f: fn(&Str, &Str) -> bool) ->
     .sample(|g, _| vec![draw(g), draw(g)])
 }
 
+fn equality(name: &'static str, doc: &'static str, is: Intrinsic) -> OverloadRow {
+    machine(name, "str", doc, is).sample(|g, _| vec![draw(g), draw(g)])
+}
+
 fn comparisons() -> Vec<OverloadRow> {
     vec![
-        compared("aten::eq", "`a == b`.", |a, b| a == b).fast(FastPath::StrEqual),
-        compared("aten::ne", "`a != b`.", |a, b| a != b).fast(FastPath::StrNotEqual),
+        equality("aten::eq", "`a == b`.", Intrinsic::StrEqual),
+        equality("aten::ne", "`a != b`.", Intrinsic::StrNotEqual),
         compared("aten::lt", "`a < b`, byte by byte.", |a, b| a < b),
         compared("aten::le", "`a <= b`, byte by byte.", |a, b| a <= b),
         compared("aten::gt", "`a > b`, byte by byte.", |a, b| a > b),

@@ -5,7 +5,7 @@
 
 use super::{draw, draw_short};
 use crate::per_type::{OverloadRow, row};
-use flambeau_exec::{Gen, KernelCx, KernelError, KernelResult};
+use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::IValue;
 
 /// Returns the positions of non-overlapping occurrences from the front. An empty string occurs at every position.
@@ -147,7 +147,7 @@ fn args(g: &mut Gen<'_>) -> Vec<IValue> {
 
 pub(super) fn rows() -> Vec<OverloadRow> {
     vec![
-        found("aten::find", "The position of the first occurrence, or -1.", false),
+        found("aten::find", "The position of the first occurrence, or -1.", false).fast(FastPath::StrFind),
         found("aten::rfind", "The position of the last occurrence, or -1.", true),
         required_match("aten::index", "str", "The position of the first occurrence.", false),
         required_match("aten::rindex", "", "The position of the last occurrence.", true),

@@ -40,17 +40,13 @@ def vowels(text: str):
 #   16  aten::_set_item.int(v0, s8, 1)               ; s8 boxed: the kernel takes values; v0 counted: the next iteration uses it
 #   17  Next s7 < s6 -> 3
 #   18  Ret (move v0)
-# code(v0): 6 words, 2 values
-#    0  s2 = aten::len.str(v0)                       ; v0 counted: used later
-#    1  s3 = 0; s4 = 0
-#    2  JILe s2, 0 -> 11
-#    3  s5 = ByteIs v0, s4 == 'o', else              ; performs the test 8
-#    4  Fast StrGet, else
-#    5  v1 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
-#    6  Fast StrEqual, else
-#    7  s5 = aten::eq.str(move v1, "o")
-#    8  JFalse s5 -> 10
-#    9  s3 = IAdd s3, 1
-#   10  Next s4 < s2 -> 3
-#   11  Drop v0
-#   12  Ret (s3)
+# code(v0): 7 words, 1 values
+#    0  s3 = StrLen v0
+#    1  s4 = 0; s5 = 0
+#    2  JILe s3, 0 -> 7
+#    3  s6 = StrByte v0, s5
+#    4  JINe s6, 111 -> 6
+#    5  s4 = IAdd s4, 1
+#    6  s6 = StrNext v0, s5 -> 4
+#    7  Drop v0
+#    8  Ret (s4)

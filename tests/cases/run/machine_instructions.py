@@ -16,10 +16,10 @@ def count(text: str, rows: List[List[int]]):
 # == bytecode
 # code(v0, v1): 7 words, 5 values
 #    0  v2 = prim::DictConstruct("a", 0)
-#    1  s2 = aten::len.str(v0)                       ; v0 counted: used later
+#    1  s2 = StrLen v0
 #    2  s3 = 0; s4 = 0
 #    3  JILe s2, 0 -> 22
-#    4  v3 = aten::__getitem__.str(v0, s4)           ; s4 boxed: the kernel takes values; v0 counted: the next iteration uses it
+#    4  v3 = StrGet v0, s4
 #    5  s5 = DictHasS v2, v3, else                   ; performs the test 7; no lock: v2 is the only handle
 #    6  s5 = aten::__contains__.str(v2, v3)          ; v2 counted: the next iteration uses it; v3 counted: used later
 #    7  JFalse s5 -> 17
@@ -32,11 +32,11 @@ def count(text: str, rows: List[List[int]]):
 #   14  s6 = IAdd s5, s6
 #   15  DictSetS v2, v3, s6, else                    ; no lock: v2 is the only handle
 #   16  aten::_set_item.str(v2, v3, s6)              ; s6 boxed: the kernel takes values; v2 counted: the next iteration uses it; v3 counted: used later
-#   17  Fast StrNotEqual, else
-#   18  s6 = aten::ne.str(move v3, "b")
+#   17  s6 = StrNe v3, "b"
+#   18  Drop v3
 #   19  JFalse s6 -> 21
 #   20  s3 = IAdd s3, 1
-#   21  Next s4 < s2 -> 4
+#   21  v3 = StrNextV v0, s4 -> 5
 #   22  Drop v1
 #   23  Drop v0
 #   24  v2 = prim::TupleConstruct(move v2, s3)       ; s3 boxed: the container holds values

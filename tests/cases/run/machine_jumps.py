@@ -16,24 +16,24 @@ def count_primes(n: int):
     return c
 
 # == bytecode
-# code(s4): 12 words, 0 values
-#    0  s4 = aten::__range_length(2, s4, 1)          ; s4 boxed: the kernel takes values
-#    1  s5 = 0; s6 = 0
+# code(s4): 11 words, 0 values
+#    0  s4 = IDistance 2, s4
+#    1  s5 = 0; s6 = 2
 #    2  JILe s4, 0 -> 19
-#    3  s7 = IAdd s6, 2
-#    4  s8 = IMul 2, 2; JIGt s8, s7 -> 7
-#    5  s9 = 1; s10 = 2
+#    3  s7 = IAdd 2, s4
+#    4  s4 = IMul 2, 2; JIGt s4, s6 -> 7
+#    5  s8 = 1; s9 = 2
 #    6  Jmp 10
 #    7  s5 = IAdd s5, 1
-#    8  Next s6 < s4 -> 3
+#    8  Next s6 < s7 -> 4
 #    9  Jmp 19
-#   10  s8 = IMod s7, s10; JINe s8, 0 -> 12
-#   11  s9 = 0
-#   12  s10 = IAdd s10, 1
-#   13  s8 = IMul s10, s10; JIGt s8, s7 -> 16
-#   14  s8 = s9                                      ; copied: the branch returns it
-#   15  JTrue s8 -> 10
-#   16  JFalse s9 -> 18
+#   10  s4 = IMod s6, s9; JINe s4, 0 -> 12
+#   11  s8 = 0
+#   12  s9 = IAdd s9, 1
+#   13  s4 = IMul s9, s9; JIGt s4, s6 -> 16
+#   14  s4 = s8                                      ; copied: the branch returns it
+#   15  JTrue s4 -> 10
+#   16  JFalse s8 -> 18
 #   17  s5 = IAdd s5, 1
-#   18  Next s6 < s4 -> 3
+#   18  Next s6 < s7 -> 4
 #   19  Ret (s5)

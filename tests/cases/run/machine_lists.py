@@ -46,10 +46,10 @@ def grows(items: List[int]):
 #    7  Drop v2
 #    8  v2 = ListNextV v0, s6 -> 4                   ; may lock v0: the caller may hold it; v2 counted: the list keeps it
 #    9  Jmp 18
-#   10  s4 = aten::len.str(v2)                       ; v2 counted: used later
+#   10  s4 = StrLen v2
 #   11  JILe s4, s5 -> 16
-#   12  s4 = aten::len.str(move v2)
-#   13  s5 = s4                                      ; copied: the branch returns it
+#   12  s5 = StrLen v2
+#   13  Drop v2
 #   14  v2 = ListNextV v0, s6 -> 4                   ; may lock v0: the caller may hold it; v2 counted: the list keeps it
 #   15  Jmp 18
 #   16  Drop v2

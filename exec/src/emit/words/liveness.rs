@@ -40,7 +40,7 @@ impl Instr {
             Opcode::Fast => 1,
             Opcode::DictGetI | Opcode::DictGetS | Opcode::DictHasI | Opcode::DictHasS => 1,
             Opcode::DictSetI | Opcode::DictSetS => 1,
-            Opcode::ByteIs | Opcode::StrAddInt => 4,
+            Opcode::StrAddInt => 4,
             Opcode::Read | Opcode::Transposed => 2,
             Opcode::ListGetNested => usize::from(self.e >> 2),
             _ => 0,
@@ -54,7 +54,7 @@ impl Opcode {
         use Opcode::*;
         self.is_operation()
             || matches!(self, MovS | UnboxI | UnboxF | UnboxB | ListLen | ListGetI | ListGetF | ListGetB)
-            || matches!(self, Is | IsNot | GetWord | AnyDefined)
+            || matches!(self, Is | IsNot | GetWord | AnyDefined | StrLen | StrByte | StrEq | StrNe | StrFind)
     }
 }
 
@@ -110,22 +110,31 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
                 f(Write(u32::from(i.d)));
             }
         }
-        UnboxI | UnboxF | UnboxB | ListLen => {
+        UnboxI | UnboxF | UnboxB | ListLen | StrLen => {
             word(Operand(i.b)).into_iter().for_each(|r| f(Read(r)));
             f(Write(i.a));
         }
-        ListGetI | ListGetF | ListGetB => {
+        ListGetI | ListGetF | ListGetB | StrByte | StrFind => {
             f(Read(i.c));
             f(Write(i.a));
         }
-        ListNext | ListNextV => {
+        ListNext | ListNextV | StrNext | StrNextV => {
             f(Read(u32::from(i.d)));
             f(Write(u32::from(i.d)));
-            if op == ListNext {
+            if matches!(op, ListNext | StrNext) {
                 f(MayWrite(i.a));
             }
         }
-        ListGetV => f(Read(i.c)),
+        PairNext => {
+            f(Read(u32::from(i.d)));
+            f(Write(u32::from(i.d)));
+            for get in &emit.instrs[i.c as usize - 2..i.c as usize] {
+                if !matches!(get.op, Opcode::ListGetV | Opcode::StrGet) {
+                    f(MayWrite(get.a));
+                }
+            }
+        }
+        ListGetV | StrGet => f(Read(i.c)),
         ListSetI | ListSetF | ListSetB => {
             f(Read(i.b));
             f(Read(i.c));
@@ -136,13 +145,13 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
         }
         AppendI | AppendF | AppendB => f(Read(i.b)),
         Load | AppendV => word(Operand(i.b)).into_iter().for_each(|r| f(Read(r))),
-        Is | IsNot => {
+        Is | IsNot | StrEq | StrNe => {
             [i.b, i.c].into_iter().filter_map(|o| word(Operand(o))).for_each(|r| f(Read(r)));
             f(Write(i.a));
         }
         SetSlot => word(Operand(i.c)).into_iter().for_each(|r| f(Read(r))),
         GetWord => f(Write(i.a)),
-        DictGetI | DictHasI | ByteIs => {
+        DictGetI | DictHasI => {
             f(Read(i.c));
             f(MayWrite(i.a));
         }
