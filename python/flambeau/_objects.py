@@ -26,7 +26,7 @@ if typing.TYPE_CHECKING:
 
 _BUILTINS = frozenset({
     "abs", "all", "any", "bin", "bool", "chr", "complex", "dict", "divmod", "enumerate", "float", "getattr", "hasattr", "hash",
-    "hex", "id", "int", "isinstance", "len", "list", "max", "min", "oct", "ord", "pow", "print", "range", "reversed", "round",
+    "hex", "id", "int", "isinstance", "len", "list", "max", "min", "oct", "ord", "pow", "print", "range", "round",
     "slice", "sorted", "str", "sum", "super", "tuple", "zip", "NotImplemented", "Ellipsis",
 })  # fmt: skip
 """The builtins of Python that TorchScript supports."""
