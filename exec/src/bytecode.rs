@@ -13,6 +13,7 @@ use crate::bailout::{Bailout, BailoutFailures};
 use crate::counter::NodeCounter;
 use crate::intrinsic::{ScalarKind, ScalarOp, TransposedProduct, for_each_operation};
 use crate::kernel::Kernel;
+use crate::views::ViewFunction;
 use flambeau_ir::value::{IValue, ListItems};
 use flambeau_ir::{Graph, NodeId, Prim, Symbol, Type};
 use std::fmt;
@@ -205,7 +206,7 @@ for_each_operation! {
     ListGetV,
     /// The end of a loop over the list `operand b`, whose length the loop does not change: `s[d] += 1`. If there is an element
     /// `s[d]`, `s[a]` = this element, a number of kind `e`, and jumps to `c`. The instruction before `c` reads the same element:
-    /// jumps there instead if the list is shared.
+    /// jumps there instead in case of an error.
     ListNext,
     /// … `v[a]` = this element.
     ListNextV,
@@ -286,6 +287,8 @@ for_each_operation! {
     /// Computes the product of site `a` with its second operand transposed, without a view. On success, skips the next two
     /// instructions, which make the view and multiply.
     Transposed,
+    /// Makes the view of site `a` without its kernel; on success, skips the next instruction, which calls the kernel.
+    View,
     /// Runs the fusion group of site `a`.
     Fused,
     /// `s[a]` = whether any operand of site `b` is a defined gradient.
@@ -507,6 +510,8 @@ pub(crate) enum SiteOp {
     Fused(Box<crate::fused::FusedGroup>),
     /// A product with the second operand transposed.
     Transposed(TransposedProduct),
+    /// A view.
+    View(ViewFunction),
     /// No operation: the site only holds operands.
     Nothing,
 }

@@ -154,6 +154,11 @@ impl<'a> KernelCx<'a> {
         self.args.len()
     }
 
+    /// Returns the number of arguments.
+    pub fn arg_count(&self) -> usize {
+        self.args.len()
+    }
+
     /// Returns all arguments.
     #[inline]
     pub fn args(&mut self) -> &mut [IValue] {

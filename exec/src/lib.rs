@@ -30,6 +30,7 @@ mod structural;
 pub mod tape;
 mod timing;
 pub mod try_cell;
+mod views;
 pub mod vm;
 
 pub use bailout::{BailoutHandler, BailoutState, FailedCheck};
@@ -48,4 +49,5 @@ pub use sample::{Gen, Sample, Tolerance};
 pub use structural::{fits_inputs, fits_tensor, is_control, is_refined, one_value};
 pub use timing::{NodeTime, NodeTimes};
 pub use try_cell::TryCell;
+pub use views::{ViewFunction, ViewNumbers, ViewOf};
 pub use vm::{CompiledProgram, Vm};

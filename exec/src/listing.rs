@@ -185,6 +185,7 @@ impl Code {
             },
             Read => format!("{} = Read {}", self.list(&self.sites[i.b as usize].dests), self.site(i.a)),
             Transposed => format!("{name} {}, else", self.site(i.a)),
+            View => "View, else".to_owned(),
             Fused | BailOut | Ret => format!("{name} {}", self.site(i.a)),
         }
     }

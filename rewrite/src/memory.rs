@@ -1,12 +1,33 @@
 //! Queries about memory that several passes share.
 
 use flambeau_analysis::AliasDb;
+use flambeau_analysis::alias::MemorySet;
+use flambeau_analysis::shape::resized_memory;
+use flambeau_exec::tape::{ReadsHistory, RecordingQuery};
 use flambeau_ir::{Effects, Graph, NodeId, ValueId};
 use smallvec::SmallVec;
 
 /// Whether an operand or result of a node may be written anywhere in the graph, or by the caller between runs.
 pub(crate) fn has_writers(db: &AliasDb, graph: &Graph, node: NodeId) -> bool {
     db.node_has_writers(graph, node)
+}
+
+/// Returns the memory of tensors whose sizes or strides may change, or whose state of recording is changed or read: of these, two
+/// tensor objects over the same elements may differ. `None` if there is none.
+pub(crate) fn distinguished_objects(db: &AliasDb, graph: &Graph) -> Option<MemorySet> {
+    let registry = graph.registry();
+    let mut set = resized_memory(graph, db);
+    for node in graph.nodes_deep() {
+        let Some(row) = graph.op(node).row() else { continue };
+        let is_detached = registry.facet::<RecordingQuery>(row) == Some(&RecordingQuery::Detach);
+        if is_detached || registry.facet::<ReadsHistory>(row).is_some() {
+            let set = set.get_or_insert_with(|| MemorySet::new(db));
+            graph.operands(node).for_each(|value| {
+                set.add(db, value);
+            });
+        }
+    }
+    set
 }
 
 /// Whether it is unobservable if two values start or stop sharing memory.

@@ -21,7 +21,7 @@ mod views;
 pub use cx::{ArgRef, OperandFact, ShapeCx, axis, wrap};
 pub use fact::{Dims, Fact, Strides, TensorFact};
 pub use flambeau_ir::types::Dim;
-pub use propagate::Shapes;
+pub use propagate::{Shapes, resized_memory};
 pub use rule::{Dtype, ResultShapes, conclude, infer};
 pub use sizes::broadcast_dims;
 pub use symbols::{Expr, Range, Symbols};

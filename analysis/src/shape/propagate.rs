@@ -156,11 +156,10 @@ fn run(g: &Graph, db: &AliasDb, inputs: Vec<Fact>, symbols: Symbols, depth: u32)
         frames: Vec::new(),
         loops: 0,
         depth,
-        clobbered: None,
+        clobbered: resized_memory(g, db),
         shape_rules: g.registry().column::<ResultShapes>(),
         dtype_rules: g.registry().column::<Dtype>(),
     };
-    walk.clobbered = walk.find_clobbered();
     for (v, fact) in g.inputs().zip(inputs) {
         walk.define(v, fact);
     }
@@ -194,31 +193,34 @@ struct Propagation<'g> {
     dtype_rules: Column<'g, Dtype>,
 }
 
+/// Returns the memory of tensors whose sizes or strides may change, and of containers whose elements may; `None` if there is none.
+#[must_use]
+pub fn resized_memory(graph: &Graph, db: &AliasDb) -> Option<MemorySet> {
+    let rules = graph.registry().column::<ResultShapes>();
+    let mut set: Option<MemorySet> = None;
+    for node in graph.nodes_deep() {
+        // After the writes of a bail-out's continuation no node of this graph runs.
+        let is_left = graph.is_prim(node, Prim::BailOut);
+        if db.writes_itself(node) && !is_left && !keeps_sizes(graph, &rules, node) {
+            set.get_or_insert_with(|| MemorySet::new(db)).add_writes_of(db, node);
+        }
+    }
+    set
+}
+
+/// Whether a node that writes changes only elements of tensors.
+fn keeps_sizes(graph: &Graph, rules: &Column<'_, ResultShapes>, node: NodeId) -> bool {
+    let OpKind::Row(id) = graph.op(node).kind() else { return false };
+    let schema = graph.registry().schema(id);
+    let kept = rules.get(id).and_then(|shape| shape.keeps(Some(schema)));
+    let mut written = schema.args.iter().enumerate().filter(|(_, a)| a.is_write()).map(|(i, _)| i);
+    match (written.next(), written.next()) {
+        (Some(one), None) => kept == Some(one) && schema.args[one].ty.unwrap_optional().is_tensor(),
+        _ => false,
+    }
+}
+
 impl Propagation<'_> {
-    fn find_clobbered(&self) -> Option<MemorySet> {
-        let mut set: Option<MemorySet> = None;
-        for node in self.g.nodes_deep() {
-            // After the writes of a bail-out's continuation no node of this graph runs.
-            let is_left = self.g.is_prim(node, Prim::BailOut);
-            if self.db.writes_itself(node) && !is_left && !self.keeps_sizes(node) {
-                set.get_or_insert_with(|| MemorySet::new(self.db)).add_writes_of(self.db, node);
-            }
-        }
-        set
-    }
-
-    /// Whether a node that writes changes only elements of tensors.
-    fn keeps_sizes(&self, node: NodeId) -> bool {
-        let OpKind::Row(id) = self.g.op(node).kind() else { return false };
-        let schema = self.g.registry().schema(id);
-        let kept = self.shape_rules.get(id).and_then(|shape| shape.keeps(Some(schema)));
-        let mut written = schema.args.iter().enumerate().filter(|(_, a)| a.is_write()).map(|(i, _)| i);
-        match (written.next(), written.next()) {
-            (Some(one), None) => kept == Some(one) && schema.args[one].ty.unwrap_optional().is_tensor(),
-            _ => false,
-        }
-    }
-
     fn run(&mut self) {
         let g = self.g;
         let mut at = self.first(g.root());

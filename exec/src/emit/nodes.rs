@@ -4,16 +4,19 @@ use super::conditions::{byte_comparison, byte_search, reduced};
 use super::moves::Move;
 use super::{Emit, Loc, Operand, kind_of};
 use crate::bailout::Bailout;
-use crate::bytecode::{Forked, IDENTIFIED, Instr, Opcode, OperandSource, SiteOp};
+use crate::bytecode::{CallSite, Forked, IDENTIFIED, Instr, Opcode, OperandSource, SiteOp};
 use crate::counter::NodeCounter;
 use crate::fast_path::FastPath;
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use crate::isolation::is_wait;
 use crate::kernel::Kernel;
 use crate::structural::GuardCheck;
+use crate::views::ViewOf;
 use crate::{resolve, structural};
 use flambeau_ir::types::TypeKind;
+use flambeau_ir::value::IValue;
 use flambeau_ir::{NodeId, OpKind, Prim, Symbol, Type, ValueId};
+use std::ops::Range;
 use std::sync::OnceLock;
 
 impl Emit<'_> {
@@ -62,7 +65,34 @@ impl Emit<'_> {
         self.call_site(node, Opcode::Op, SiteOp::Kernel(kernel), 0, defaults);
         self.read(node);
         self.transposed(node);
+        self.view(node);
         self.fast(node);
+    }
+
+    /// Precedes the call of a kernel by the instruction that makes its view, if the operator has one.
+    fn view(&mut self, node: NodeId) {
+        let graph = self.graph;
+        let view = graph.op(node).row().and_then(|row| graph.registry().facet::<ViewOf>(row));
+        let (Some(&ViewOf(view)), Some(&call)) = (view, self.instrs.last()) else { return };
+        let site = &self.sites[call.a as usize];
+        let (operands, dests) = (site.operands.clone(), site.dests.clone());
+        let places = |range: &Range<u32>| &self.operands[range.start as usize..range.end as usize];
+        let is_number = |place: &Operand| match place.place() {
+            OperandSource::Scalar(kind, _) => kind != ScalarKind::Float,
+            OperandSource::Const(c) => matches!(self.constants[c as usize], IValue::None | IValue::List(_)),
+            _ => false,
+        };
+        let is_made = call.op == Opcode::Op
+            && places(&operands).first().is_some_and(|base| base.register().is_some())
+            && places(&operands).iter().skip(1).all(is_number)
+            && places(&dests).iter().all(|dest| dest.register().is_some());
+        if !is_made || dests.len() != 1 {
+            return;
+        }
+        let site = self.add_site(CallSite { work: SiteOp::View(view), node, operands, dests });
+        let at = self.instrs.len() - 1;
+        self.instrs.insert(at, Instr { op: Opcode::View, a: site, b: 0, c: 0, d: 0, e: 0 });
+        self.nodes.insert(at, node);
     }
 
     /// Precedes the call of a kernel by its fast path, if the operator has one.

@@ -128,6 +128,12 @@ impl Emit<'_> {
         let [.., first, node] = self.nodes[..] else { return };
         self.instrs.truncate(self.instrs.len() - 2);
         self.nodes.truncate(self.nodes.len() - 2);
+        // The view of the first one is made without its kernel.
+        if self.instrs.last().is_some_and(|last| last.op == Opcode::View) && self.nodes.last() == Some(&first)
+        {
+            self.instrs.pop();
+            self.nodes.pop();
+        }
         self.push(node, op, a, b, 0);
         for (node, instr) in [first, node].into_iter().zip(both) {
             self.push(node, instr.op, instr.a, instr.b, instr.c);

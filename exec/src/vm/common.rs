@@ -61,31 +61,57 @@ pub(super) enum Iteration {
     Element(u64),
     /// There is none.
     End,
-    /// Left to the instruction that reads the first element: there is one in a shared list, or an error.
+    /// Left to the instruction that reads the first element, which reports the error.
     Other,
 }
 
 /// Returns element `at` of the list over which a loop iterates, a word.
 #[inline(never)]
 pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let Some(items) = iterated(i.b, values) else { return shared(i.b, at, values) };
-    let index = at as usize;
-    let word = match (items, ScalarKind::of_field(i.e)) {
-        (ListItems::Ints(items), ScalarKind::Int) => items.get(index).map(|item| item.to_word()),
-        (ListItems::Floats(items), ScalarKind::Float) => items.get(index).map(|item| item.to_word()),
-        (ListItems::Bools(items), ScalarKind::Bool) => items.get(index).map(|item| item.to_word()),
-        _ => return shared(i.b, at, values),
-    };
-    word.map_or(Iteration::End, Iteration::Element)
+    let word = |items: &ListItems| word_at(items, ScalarKind::of_field(i.e), at as usize);
+    match iterated(i.b, values) {
+        Some(items) => word(items),
+        None => shared(i.b, values, word),
+    }
 }
 
 /// Stores element `at` of the list over which a loop iterates in the register of the instruction.
 #[inline(never)]
 pub(super) fn next_value(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let Some(items) = iterated(i.b, values) else { return shared(i.b, at, values) };
-    let Some(value) = items.get(at as usize) else { return Iteration::End };
-    put(&mut values.v[i.a as usize], value);
-    Iteration::Element(0)
+    let mut value = IValue::None;
+    let iteration = value_at(i.b, at, values, &mut value);
+    if let Iteration::Element(_) = iteration {
+        put(&mut values.v[i.a as usize], value);
+    }
+    iteration
+}
+
+/// Stores element `at` of a list in `value`.
+#[inline(always)]
+fn value_at(list: u32, at: i64, values: &mut ValueFrame<'_, '_>, value: &mut IValue) -> Iteration {
+    let mut take = |items: &ListItems| match items.get(at as usize) {
+        Some(item) => {
+            *value = item;
+            Iteration::Element(0)
+        }
+        None => Iteration::End,
+    };
+    match iterated(list, values) {
+        Some(items) => take(items),
+        None => shared(list, values, take),
+    }
+}
+
+/// Returns element `at` of a list of words of a kind.
+#[inline(always)]
+fn word_at(items: &ListItems, kind: ScalarKind, at: usize) -> Iteration {
+    let word = match (items, kind) {
+        (ListItems::Ints(items), ScalarKind::Int) => items.get(at).map(|item| item.to_word()),
+        (ListItems::Floats(items), ScalarKind::Float) => items.get(at).map(|item| item.to_word()),
+        (ListItems::Bools(items), ScalarKind::Bool) => items.get(at).map(|item| item.to_word()),
+        _ => return Iteration::Other,
+    };
+    word.map_or(Iteration::End, Iteration::Element)
 }
 
 /// An element of a list or string over which a loop iterates.
@@ -124,30 +150,35 @@ pub(super) fn next_pair(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFra
 /// Reads element `at` as an instruction that reads the first element does.
 #[inline(always)]
 fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Result<Fetched, Iteration> {
-    if matches!(get.op, Opcode::StrByte | Opcode::StrGet) {
-        let text = text(get.b, values).ok_or(Iteration::Other)?;
-        let byte = *text.get(at as usize).ok_or(Iteration::End)?;
-        return Ok(match get.op {
-            Opcode::StrByte => Fetched::Word(u64::from(byte)),
-            _ => Fetched::Value(string_of(get, byte)),
-        });
-    }
-    let index = at as usize;
-    let Some(items) = iterated(get.b, values) else { return Err(shared(get.b, at, values)) };
-    let fetched = match (items, get.op) {
-        (ListItems::Ints(items), Opcode::ListGetI) => {
-            items.get(index).map(|item| Fetched::Word(item.to_word()))
+    let kind = match get.op {
+        Opcode::StrByte | Opcode::StrGet => {
+            let text = text(get.b, values).ok_or(Iteration::Other)?;
+            let byte = *text.get(at as usize).ok_or(Iteration::End)?;
+            return Ok(match get.op {
+                Opcode::StrByte => Fetched::Word(u64::from(byte)),
+                _ => Fetched::Value(string_of(get, byte)),
+            });
         }
-        (ListItems::Floats(items), Opcode::ListGetF) => {
-            items.get(index).map(|item| Fetched::Word(item.to_word()))
+        Opcode::ListGetI => ScalarKind::Int,
+        Opcode::ListGetF => ScalarKind::Float,
+        Opcode::ListGetB => ScalarKind::Bool,
+        _ => {
+            let mut value = IValue::None;
+            return match value_at(get.b, at, values, &mut value) {
+                Iteration::Element(_) => Ok(Fetched::Value(value)),
+                other => Err(other),
+            };
         }
-        (ListItems::Bools(items), Opcode::ListGetB) => {
-            items.get(index).map(|item| Fetched::Word(item.to_word()))
-        }
-        (items, Opcode::ListGetV) => items.get(index).map(Fetched::Value),
-        _ => return Err(shared(get.b, at, values)),
     };
-    fetched.ok_or(Iteration::End)
+    let word = |items: &ListItems| word_at(items, kind, at as usize);
+    let iteration = match iterated(get.b, values) {
+        Some(items) => word(items),
+        None => shared(get.b, values, word),
+    };
+    match iteration {
+        Iteration::Element(word) => Ok(Fetched::Word(word)),
+        other => Err(other),
+    }
 }
 
 /// Returns the elements of a list that need no lock.
@@ -159,13 +190,10 @@ fn iterated<'v>(list: u32, values: &'v mut ValueFrame<'_, '_>) -> Option<&'v Lis
     }
 }
 
-/// Returns whether a list that needs a lock ends before element `at`.
-#[cold]
-fn shared(list: u32, at: i64, values: &ValueFrame<'_, '_>) -> Iteration {
-    match steps::list(list, values.code, values.v) {
-        Ok(list) if at as usize >= list.len() => Iteration::End,
-        _ => Iteration::Other,
-    }
+/// Reads an element of a list that needs a lock.
+#[inline(never)]
+fn shared(list: u32, values: &ValueFrame<'_, '_>, read: impl FnOnce(&ListItems) -> Iteration) -> Iteration {
+    steps::list(list, values.code, values.v).map_or(Iteration::Other, |list| read(&list.read()))
 }
 
 /// Sets element `at` of a list of words; returns whether that was possible.

@@ -6,7 +6,7 @@
 //! when the frame calls, returns, or fails.
 
 use super::common::Iteration;
-use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps};
+use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps, views};
 use crate::bytecode::{Code, Instr, Opcode, Operand, TESTS};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem, words};
@@ -246,6 +246,7 @@ macro_rules! dispatch {
             },
             Opcode::ListGetNested => $jump!(skip steps::get_nested($i, $s.words(), $values.v)),
             Opcode::Fast => $jump!(skip usize::from(fast::run($i, $s.words(), $values))),
+            Opcode::View => $jump!(skip usize::from(views::run($i, $s.words(), $values))),
             Opcode::StrAddInt => if fast::str_add_int($i, $s.int($i.b), $values) {
                 $jump!(skip 4);
             },
@@ -332,6 +333,9 @@ pub(super) fn execute(
             },
             Opcode::Transposed => {
                 *at += if steps::transposed(code, i.a, v, env) { 3 } else { 1 };
+            }
+            Opcode::View => {
+                *at += if views::run(i, s, &mut ValueFrame { code, v, env }) { 2 } else { 1 };
             }
             Opcode::Ret => return Exit::Return(i.a),
             _ => {

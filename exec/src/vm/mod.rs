@@ -13,6 +13,7 @@ mod dispatch;
 mod fast;
 mod steps;
 mod tasks;
+mod views;
 
 pub use arguments::{ArgumentSink, Arguments};
 

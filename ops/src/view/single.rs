@@ -5,19 +5,52 @@ use crate::pointwise::conj;
 use crate::support::{fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_exec::{KernelCx, KernelError};
+use flambeau_exec::{KernelCx, KernelError, ViewFunction, ViewNumbers, ViewOf};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
+use smallvec::{SmallVec, smallvec};
+
+use Run::{Any, Numbers};
 
 struct ViewRow {
     /// All names, separated by spaces; the overload follows a dot.
     names: &'static str,
     doc: &'static str,
-    run: One,
+    run: Run,
     shape: fn() -> ResultShapes,
     elements: Elements,
     rank: usize,
     args: fn() -> Vec<IValue>,
+}
+
+/// The computation of a view.
+#[derive(Clone, Copy)]
+enum Run {
+    /// From the tensor, and numbers.
+    Numbers(ViewFunction),
+    /// From any arguments.
+    Any(One),
+}
+
+impl Run {
+    fn of(self, cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
+        match self {
+            Numbers(view) => {
+                let mut numbers = ViewNumbers::default();
+                for i in 1..cx.arg_count() {
+                    let more: SmallVec<[Option<i64>; 4]> = match cx.arg(i)? {
+                        // Whether an expansion is implicit changes nothing.
+                        IValue::Bool(_) => continue,
+                        IValue::List(_) => cx.ints(i)?.into_iter().map(Some).collect(),
+                        _ => smallvec![cx.opt_int(i)?],
+                    };
+                    more.into_iter().for_each(|number| numbers.push(number));
+                }
+                Ok(view(cx.tensor(0)?, &numbers)?)
+            }
+            Any(run) => run(cx),
+        }
+    }
 }
 
 /// Interpretation of the elements in a view.
@@ -64,10 +97,6 @@ fn none() -> Vec<IValue> {
     Vec::new()
 }
 
-fn opt_int(cx: &KernelCx<'_>, i: usize) -> Result<Option<i64>, KernelError> {
-    cx.opt_int(i)
-}
-
 fn format(number: Option<i64>) -> Result<MemoryFormat, KernelError> {
     match number {
         None => Ok(MemoryFormat::Preserve),
@@ -88,7 +117,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::select.int",
         doc: "The slice at `index` along `dim`, without the dimension.",
-        run: |cx| Ok(cx.tensor(0)?.select(dim0(cx)?, cx.int(2)?)?),
+        run: Numbers(|x, n| x.select(n.int(0), n.int(1))),
         shape: || ResultShapes::select(1),
         elements: Elements::Kept,
         rank: 2,
@@ -97,7 +126,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::slice.Tensor",
         doc: "Positions `start` to `end` along `dim`, every `step`th.",
-        run: |cx| Ok(cx.tensor(0)?.slice(dim0(cx)?, opt_int(cx, 2)?, opt_int(cx, 3)?, cx.int(4)?)?),
+        run: Numbers(|x, n| x.slice(n.int(0), n.optional(1), n.optional(2), n.int(3))),
         shape: || ResultShapes::slice(1, 2, 3, 4),
         elements: Elements::Kept,
         rank: 2,
@@ -106,7 +135,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::narrow",
         doc: "`length` positions from `start` along `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.narrow(dim0(cx)?, cx.int(2)?, cx.int(3)?)?),
+        run: Numbers(|x, n| x.narrow(n.int(0), n.int(1), n.int(2))),
         shape: || ResultShapes::narrow(1, 3),
         elements: Elements::Kept,
         rank: 2,
@@ -115,7 +144,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::transpose.int aten::swapaxes aten::swapdims",
         doc: "Two dimensions exchanged.",
-        run: |cx| Ok(cx.tensor(0)?.transpose(cx.int(1)?, cx.int(2)?)?),
+        run: Numbers(|x, n| x.transpose(n.int(0), n.int(1))),
         shape: || ResultShapes::transpose(1, 2),
         elements: Elements::Kept,
         rank: 3,
@@ -124,7 +153,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::t",
         doc: "A matrix transposed; vectors are unchanged.",
-        run: |cx| Ok(cx.tensor(0)?.t()?),
+        run: Numbers(|x, _| x.t()),
         shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
@@ -133,11 +162,11 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::numpy_T aten::numpy_T.a",
         doc: "All dimensions in reverse order.",
-        run: |cx| {
+        run: Any(|cx| {
             let x = cx.tensor(0)?;
             let order: Vec<i64> = (0..x.rank() as i64).rev().collect();
             Ok(x.permute(&order)?)
-        },
+        }),
         shape: ResultShapes::reversed,
         elements: Elements::Kept,
         rank: 3,
@@ -146,10 +175,10 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::mT aten::mT.a",
         doc: "The last two dimensions exchanged.",
-        run: |cx| match cx.tensor(0)? {
+        run: Any(|cx| match cx.tensor(0)? {
             number if number.rank() == 0 => Ok(number.clone()),
             x => Ok(x.transpose(-2, -1)?),
-        },
+        }),
         shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 3,
@@ -158,7 +187,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::permute",
         doc: "The dimensions in another order.",
-        run: |cx| Ok(cx.tensor(0)?.permute(&cx.ints(1)?)?),
+        run: Numbers(|x, n| x.permute(&n.all())),
         shape: || ResultShapes::permute(1),
         elements: Elements::Kept,
         rank: 3,
@@ -167,7 +196,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::movedim.int aten::moveaxis.int",
         doc: "A dimension moved to another position.",
-        run: |cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?),
+        run: Any(|cx| Ok(cx.tensor(0)?.movedim(&[cx.int(1)?], &[cx.int(2)?])?)),
         shape: || ResultShapes::moved(1, 2),
         elements: Elements::Kept,
         rank: 3,
@@ -176,7 +205,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::movedim.intlist aten::moveaxis.intlist",
         doc: "Dimensions moved to other positions.",
-        run: |cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.movedim(&cx.ints(1)?, &cx.ints(2)?)?)),
         shape: || ResultShapes::moved(1, 2),
         elements: Elements::Kept,
         rank: 3,
@@ -185,7 +214,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::expand aten::broadcast_to",
         doc: "Broadcast to a size; -1 keeps a dimension.",
-        run: |cx| Ok(cx.tensor(0)?.expand(&cx.ints(1)?)?),
+        run: Numbers(|x, n| x.expand(&n.all())),
         shape: || ResultShapes::expand(1),
         elements: Elements::Kept,
         rank: 2,
@@ -194,7 +223,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::expand_as",
         doc: "Broadcast to the size of `other`.",
-        run: |cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?),
+        run: Any(|cx| Ok(cx.tensor(0)?.expand(cx.tensor(1)?.sizes())?)),
         shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
@@ -203,7 +232,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::squeeze",
         doc: "A view without dimensions of size 1.",
-        run: |cx| Ok(cx.tensor(0)?.squeeze_all()),
+        run: Any(|cx| Ok(cx.tensor(0)?.squeeze_all())),
         shape: || ResultShapes::squeeze(None),
         elements: Elements::Kept,
         rank: 2,
@@ -212,7 +241,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::squeeze.dim",
         doc: "Without a dimension, if its size is 1.",
-        run: |cx| Ok(cx.tensor(0)?.squeeze(&[cx.int(1)?])?),
+        run: Numbers(|x, n| x.squeeze(&[n.int(0)])),
         shape: || ResultShapes::squeeze(Some(1.into())),
         elements: Elements::Kept,
         rank: 2,
@@ -221,7 +250,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::squeeze.dims",
         doc: "Without those of the given dimensions whose size is 1.",
-        run: |cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.squeeze(&cx.ints(1)?)?)),
         shape: || ResultShapes::squeeze(Some(1.into())),
         elements: Elements::Kept,
         rank: 2,
@@ -230,7 +259,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::unsqueeze",
         doc: "A view with a dimension of size 1 inserted at `dim`.",
-        run: |cx| Ok(cx.tensor(0)?.unsqueeze(cx.int(1)?)?),
+        run: Numbers(|x, n| x.unsqueeze(n.int(0))),
         shape: || ResultShapes::unsqueeze(1),
         elements: Elements::Kept,
         rank: 2,
@@ -239,7 +268,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view aten::_unsafe_view",
         doc: "A view with another shape; an error if the strides do not allow it.",
-        run: |cx| Ok(cx.tensor(0)?.view(&cx.ints(1)?)?),
+        run: Numbers(|x, n| x.view(&n.all())),
         shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -248,7 +277,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view_as",
         doc: "A view with the shape of `other`.",
-        run: |cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?),
+        run: Any(|cx| Ok(cx.tensor(0)?.view(cx.tensor(1)?.sizes())?)),
         shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
@@ -257,7 +286,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view.dtype",
         doc: "The same bytes as another dtype.",
-        run: |cx| Ok(cx.tensor(0)?.view_dtype(cx.dtype(1)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.view_dtype(cx.dtype(1)?)?)),
         shape: last_unknown,
         elements: Elements::Bytes,
         rank: 1,
@@ -266,7 +295,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
-        run: reshaped,
+        run: Numbers(|x, n| x.reshape(&n.all())),
         shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -275,7 +304,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::reshape_as",
         doc: "The shape of `other`: a view where strides allow it, else a copy.",
-        run: |cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?),
+        run: Any(|cx| Ok(cx.tensor(0)?.reshape(cx.tensor(1)?.sizes())?)),
         shape: || ResultShapes::dims(|cx| cx.dims_or_fresh(1)),
         elements: Elements::Kept,
         rank: 0,
@@ -284,7 +313,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::flatten.using_ints",
         doc: "Dimensions `start_dim` to `end_dim` merged into one.",
-        run: |cx| Ok(cx.tensor(0)?.flatten(cx.int(1)?, cx.int(2)?)?),
+        run: Numbers(|x, n| x.flatten(n.int(0), n.int(1))),
         shape: || ResultShapes::flatten(1, 2),
         elements: Elements::Kept,
         rank: 3,
@@ -293,7 +322,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::ravel",
         doc: "All dimensions flattened into one.",
-        run: |cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?),
+        run: Any(|cx| Ok(cx.tensor(0)?.contiguous()?.view(&[-1])?)),
         shape: || {
             ResultShapes::from(|cx| {
                 let dims = cx.dims_or_fresh(0)?;
@@ -307,7 +336,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::unflatten.int",
         doc: "One dimension split into several.",
-        run: |cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.unflatten(cx.int(1)?, &cx.ints(2)?)?)),
         shape: || ResultShapes::unflatten(1, 2),
         elements: Elements::Kept,
         rank: 2,
@@ -316,7 +345,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::diagonal",
         doc: "The diagonal of two dimensions, as the last dimension.",
-        run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?)),
         shape: || ResultShapes::diagonal(1, 2, 3),
         elements: Elements::Kept,
         rank: 2,
@@ -325,7 +354,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::unfold",
         doc: "Windows of `size` elements at distance `step`, as a new last dimension.",
-        run: |cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.unfold(cx.int(1)?, cx.int(2)?, cx.int(3)?)?)),
         shape: || ResultShapes::windows(1, 2, 3),
         elements: Elements::Kept,
         rank: 2,
@@ -334,7 +363,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::as_strided",
         doc: "A view of the storage with any size and strides.",
-        run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, cx.opt_int(3)?)?)),
         shape: || ResultShapes::strided(1),
         elements: Elements::Kept,
         rank: 0,
@@ -343,7 +372,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view_as_real",
         doc: "Complex numbers as pairs along a new last dimension.",
-        run: |cx| Ok(cx.tensor(0)?.view_as_real()?),
+        run: Any(|cx| Ok(cx.tensor(0)?.view_as_real()?)),
         shape: || {
             ResultShapes::from(|cx| {
                 let mut dims = cx.dims_or_fresh(0)?;
@@ -358,7 +387,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view_as_complex",
         doc: "Pairs along the last dimension as complex numbers.",
-        run: |cx| Ok(cx.tensor(0)?.view_as_complex()?),
+        run: Any(|cx| Ok(cx.tensor(0)?.view_as_complex()?)),
         shape: || {
             ResultShapes::from(|cx| {
                 let mut dims = cx.dims_or_fresh(0)?;
@@ -373,7 +402,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::detach aten::alias aten::lift_fresh prim::data",
         doc: "A view of the same elements, detached from the gradient graph.",
-        run: |cx| Ok(cx.tensor(0)?.alias()),
+        run: Any(|cx| Ok(cx.tensor(0)?.alias())),
         shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
@@ -382,7 +411,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::contiguous",
         doc: "The tensor itself if it has the requested layout, else a copy.",
-        run: |cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.contiguous_format(format(Some(cx.int(1)?))?)?)),
         shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 2,
@@ -391,12 +420,12 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::positive",
         doc: "The tensor itself, which must not be boolean.",
-        run: |cx| match cx.tensor(0)? {
+        run: Any(|cx| match cx.tensor(0)? {
             truth if truth.dtype() == DType::Bool => {
                 Err(KernelError::input("The `+` operator, on a bool tensor is not supported."))
             }
             x => Ok(x.clone()),
-        },
+        }),
         shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
@@ -405,7 +434,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::resolve_conj aten::resolve_neg",
         doc: "The tensor itself: conjugation and negation are never lazy.",
-        run: |cx| Ok(cx.tensor(0)?.clone()),
+        run: Any(|cx| Ok(cx.tensor(0)?.clone())),
         shape: || ResultShapes::same_as(0),
         elements: Elements::Kept,
         rank: 1,
@@ -414,7 +443,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::linalg_diagonal",
         doc: "The diagonals of matrices, as the last dimension.",
-        run: |cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.diagonal(cx.int(1)?, cx.int(2)?, cx.int(3)?)?)),
         shape: || ResultShapes::diagonal(1, 2, 3),
         elements: Elements::Kept,
         rank: 3,
@@ -423,10 +452,10 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::real",
         doc: "Real parts.",
-        run: |cx| match cx.tensor(0)? {
+        run: Any(|cx| match cx.tensor(0)? {
             x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 0)?),
             x => Ok(x.clone()),
-        },
+        }),
         shape: sizes_only,
         elements: Elements::Parts { only: false },
         rank: 1,
@@ -435,10 +464,10 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::imag",
         doc: "Imaginary parts.",
-        run: |cx| match cx.tensor(0)? {
+        run: Any(|cx| match cx.tensor(0)? {
             x if x.dtype().is_complex() => Ok(x.view_as_real()?.select(-1, 1)?),
             _ => Err(KernelError::input("imag is not implemented for tensors with non-complex dtypes.")),
-        },
+        }),
         shape: sizes_only,
         elements: Elements::Parts { only: true },
         rank: 1,
@@ -447,7 +476,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::mH aten::mH.a aten::adjoint",
         doc: "Matrices transposed and conjugated.",
-        run: adjoint,
+        run: Any(adjoint),
         shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
@@ -456,12 +485,12 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::matrix_H aten::matrix_H.a",
         doc: "A matrix transposed and conjugated.",
-        run: |cx| match cx.tensor(0)?.rank() {
+        run: Any(|cx| match cx.tensor(0)?.rank() {
             0 | 2 => adjoint(cx),
             rank => Err(KernelError::input(format!(
                 "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
             ))),
-        },
+        }),
         shape: ResultShapes::transpose_last,
         elements: Elements::Kept,
         rank: 2,
@@ -470,13 +499,13 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::narrow.Tensor",
         doc: "`length` positions along `dim`, starting at a one-element tensor's value.",
-        run: |cx| {
+        run: Any(|cx| {
             let start = cx.tensor(2)?;
             if start.rank() != 0 || !start.dtype().is_integral(false) {
                 return Err(KernelError::input("start must be an 0-dim integral Tensor."));
             }
             Ok(cx.tensor(0)?.narrow(dim0(cx)?, start.item()?.to_i64(), cx.int(3)?)?)
-        },
+        }),
         shape: || ResultShapes::narrow(1, 3),
         elements: Elements::Kept,
         rank: 2,
@@ -485,7 +514,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::_reshape_alias",
         doc: "A view with another shape and given strides.",
-        run: |cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?),
+        run: Any(|cx| Ok(cx.tensor(0)?.as_strided(&cx.ints(1)?, &cx.ints(2)?, None)?)),
         shape: || ResultShapes::strided(1),
         elements: Elements::Kept,
         rank: 0,
@@ -505,11 +534,7 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
 }
 
 /// Views whose copying variants support more cases than the view.
-const MORE_GENERAL_COPIES: &[(&str, One)] = &[("aten::view", reshaped)];
-
-fn reshaped(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
-    Ok(cx.tensor(0)?.reshape(&cx.ints(1)?)?)
-}
+const MORE_GENERAL_COPIES: &[(&str, Run)] = &[("aten::view", Numbers(|x, n| x.reshape(&n.all())))];
 
 fn views(row: &'static ViewRow) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();
@@ -525,13 +550,17 @@ fn views(row: &'static ViewRow) -> Vec<OpDef> {
     let mut defs = Vec::new();
     for full in row.names.split(' ') {
         let def = OpDef::named(full).with(Doc(row.doc)).with((row.shape)()).with(dtype());
-        defs.push(def.with(fresh(row.run)).with(sample()));
+        let def = match row.run {
+            Numbers(view) => def.with(ViewOf(view)),
+            Any(_) => def,
+        };
+        defs.push(def.with(fresh(|cx| row.run.of(cx))).with(sample()));
         let (name, overload) = copying(full);
         let copy = op(&name, &overload, COPY_DOC).if_declared().facts(facts);
         let out = format!("{overload}_out");
         let copy = if overload.is_empty() { copy } else { copy.out(&out) };
         let run = MORE_GENERAL_COPIES.iter().find(|(name, _)| *name == full).map_or(row.run, |(_, run)| *run);
-        defs.extend(copy.one(move |cx| Ok(run(cx)?.clone_contiguous()?)));
+        defs.extend(copy.one(move |cx| Ok(run.of(cx)?.clone_contiguous()?)));
     }
     defs
 }

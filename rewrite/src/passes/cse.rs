@@ -1,7 +1,8 @@
 //! Common subexpression elimination: replaces the results of a node by those of an earlier node that computes the same.
 //!
 //! Two nodes compute the same if operator, operands, attributes and result types agree, the operator is deterministic
-//! and free of effects, and the memory involved has no writers. A merge makes results share memory that were distinct.
+//! and free of effects, and the memory involved has no writers. Views of a tensor ([`AlwaysView`]) are also the same if writes change
+//! its elements, but not its sizes. A merge makes results share memory that were distinct.
 //! If that is observable (both escape the graph, directly or through containers or views), the nodes are not merged.
 //!
 //! One walk plans all merges on the unchanged graph, resolving operands through merges already planned. Then the edits
@@ -9,14 +10,17 @@
 //! at its end.
 
 use crate::control::InjectedBug;
+use crate::facets::AlwaysView;
 use crate::memory;
 use crate::pass::{Pass, PassCx, PassError};
 use flambeau_analysis::AliasDb;
+use flambeau_analysis::alias::MemorySet;
 use flambeau_ir::{Graph, NodeId, Op, ValueId, ValueMap, WalkStep};
 use hashbrown::hash_table::Entry;
 use hashbrown::{HashMap, HashTable};
 use rustc_hash::{FxBuildHasher, FxHasher};
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use std::hash::{Hash, Hasher};
 
 /// See the module documentation.
@@ -55,6 +59,8 @@ struct Search<'a> {
     graph: &'a Graph,
     memory: Option<&'a AliasDb>,
     ignore_writers: bool,
+    /// The memory of tensors that differ as objects; see [`memory::distinguished_objects`].
+    distinguished: OnceCell<Option<MemorySet>>,
     /// Hash table of the nodes that others may merge into. Entries are 32-bit node numbers: lookups are memory-bound,
     /// and an id or a stored hash would double the memory traffic for large graphs.
     table: HashTable<u32>,
@@ -80,6 +86,7 @@ impl<'a> Search<'a> {
             graph,
             memory,
             ignore_writers,
+            distinguished: OnceCell::new(),
             table: HashTable::with_capacity(graph.node_count()),
             stands_for: ValueMap::sparse(None),
             leaving: HashMap::default(),
@@ -172,7 +179,20 @@ impl<'a> Search<'a> {
         if g.result_count(node) == 0 || g.block_count(node) > 0 {
             return Some(false);
         }
-        Some(self.memory.is_none_or(|db| self.ignore_writers || !memory::has_writers(db, g, node)))
+        Some(self.memory.is_none_or(|db| {
+            self.ignore_writers || !memory::has_writers(db, g, node) || self.is_lasting_view(db, node)
+        }))
+    }
+
+    /// Whether a node makes a view that is the same wherever it is made, although its elements are written.
+    fn is_lasting_view(&self, db: &AliasDb, node: NodeId) -> bool {
+        let g = self.graph;
+        let is_view = g.op(node).row().is_some_and(|row| g.registry().facet::<AlwaysView>(row).is_some());
+        is_view && {
+            let distinguished = self.distinguished.get_or_init(|| memory::distinguished_objects(db, g));
+            let differs = |value| distinguished.as_ref().is_some_and(|memory| memory.intersects(db, value));
+            !g.operands(node).chain(g.results(node)).any(differs)
+        }
     }
 
     /// Whether the results of `kept` may replace those of `node`; `None` if the alias analysis is needed.

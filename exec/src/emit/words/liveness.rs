@@ -37,7 +37,7 @@ impl Instr {
     /// Returns the number of instructions that are skipped if this instruction applies; 0 if it never skips.
     pub(crate) fn skipped(&self) -> usize {
         match self.op {
-            Opcode::Fast => 1,
+            Opcode::Fast | Opcode::View => 1,
             Opcode::DictGetI | Opcode::DictGetS | Opcode::DictHasI | Opcode::DictHasS => 1,
             Opcode::DictSetI | Opcode::DictSetS => 1,
             Opcode::StrAddInt => 4,
@@ -172,7 +172,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             list(&site.operands).for_each(|r| f(Read(r)));
             list(&site.dests).for_each(|r| f(Write(r)));
         }
-        Fast => {
+        Fast | View => {
             let site = &emit.sites[i.a as usize];
             list(&site.operands).for_each(|r| f(Read(r)));
             list(&site.dests).for_each(|r| f(MayWrite(r)));
