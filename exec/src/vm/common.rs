@@ -68,10 +68,16 @@ pub(super) enum Iteration {
 /// Returns element `at` of the list over which a loop iterates, a word.
 #[inline(never)]
 pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let word = |items: &ListItems| word_at(items, ScalarKind::of_field(i.e), at as usize);
-    match iterated(i.b, values) {
+    word_of(i.b, ScalarKind::of_field(i.e), at, values)
+}
+
+/// Returns element `at` of a list, a word of a kind.
+#[inline(always)]
+fn word_of(list: u32, kind: ScalarKind, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let word = |items: &ListItems| word_at(items, kind, at as usize);
+    match iterated(list, values) {
         Some(items) => word(items),
-        None => shared(i.b, values, word),
+        None => shared(list, values, word),
     }
 }
 
@@ -114,71 +120,46 @@ fn word_at(items: &ListItems, kind: ScalarKind, at: usize) -> Iteration {
     word.map_or(Iteration::End, Iteration::Element)
 }
 
-/// An element of a list or string over which a loop iterates.
-enum Fetched {
-    Word(u64),
-    Value(IValue),
-}
-
 /// Stores elements `at` of two lists or strings over which a loop iterates in the registers of the instructions that read the
 /// first elements.
 #[inline(never)]
 pub(super) fn next_pair(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let gets = [i.c - 2, i.c - 1].map(|get| values.code.instrs[get as usize]);
-    let mut fetched = [Fetched::Word(0), Fetched::Word(0)];
-    let mut is_other = false;
-    for (get, to) in gets.iter().zip(&mut fetched) {
-        match fetch(get, at, values) {
-            Ok(fetched) => *to = fetched,
-            // The other one may have ended.
-            Err(Iteration::Other) => is_other = true,
-            Err(iteration) => return iteration,
-        }
-    }
-    if is_other {
-        return Iteration::Other;
-    }
-    for (get, from) in gets.iter().zip(fetched) {
-        match from {
-            Fetched::Word(word) => s[get.a as usize] = word,
-            Fetched::Value(value) => put(&mut values.v[get.a as usize], value),
+    let code = values.code;
+    let gets = [i.c - 2, i.c - 1].map(|get| &code.instrs[get as usize]);
+    let mut held = [IValue::None, IValue::None];
+    let [first, second] = &mut held;
+    // Both are read before either is stored: the other one may have ended.
+    let words = match (fetch(gets[0], at, values, first), fetch(gets[1], at, values, second)) {
+        (Iteration::Element(first), Iteration::Element(second)) => [first, second],
+        (Iteration::End, _) | (_, Iteration::End) => return Iteration::End,
+        _ => return Iteration::Other,
+    };
+    for ((get, word), value) in gets.into_iter().zip(words).zip(held) {
+        match get.op {
+            Opcode::ListGetV | Opcode::StrGet => put(&mut values.v[get.a as usize], value),
+            _ => s[get.a as usize] = word,
         }
     }
     Iteration::Element(0)
 }
 
-/// Reads element `at` as an instruction that reads the first element does.
+/// Reads element `at` as an instruction that reads the first element does. An element that is no word is stored in `value`.
 #[inline(always)]
-fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Result<Fetched, Iteration> {
+fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>, value: &mut IValue) -> Iteration {
     let kind = match get.op {
-        Opcode::StrByte | Opcode::StrGet => {
-            let text = text(get.b, values).ok_or(Iteration::Other)?;
-            let byte = *text.get(at as usize).ok_or(Iteration::End)?;
-            return Ok(match get.op {
-                Opcode::StrByte => Fetched::Word(u64::from(byte)),
-                _ => Fetched::Value(string_of(get, byte)),
-            });
-        }
         Opcode::ListGetI => ScalarKind::Int,
         Opcode::ListGetF => ScalarKind::Float,
         Opcode::ListGetB => ScalarKind::Bool,
+        Opcode::ListGetV => return value_at(get.b, at, values, value),
         _ => {
-            let mut value = IValue::None;
-            return match value_at(get.b, at, values, &mut value) {
-                Iteration::Element(_) => Ok(Fetched::Value(value)),
-                other => Err(other),
-            };
+            let next = next_byte(get.b, at, values);
+            if let (Iteration::Element(byte), Opcode::StrGet) = (&next, get.op) {
+                *value = string_of(get, *byte as u8);
+            }
+            return next;
         }
     };
-    let word = |items: &ListItems| word_at(items, kind, at as usize);
-    let iteration = match iterated(get.b, values) {
-        Some(items) => word(items),
-        None => shared(get.b, values, word),
-    };
-    match iteration {
-        Iteration::Element(word) => Ok(Fetched::Word(word)),
-        other => Err(other),
-    }
+    word_of(get.b, kind, at, values)
 }
 
 /// Returns the elements of a list that need no lock.

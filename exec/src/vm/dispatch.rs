@@ -246,6 +246,7 @@ macro_rules! dispatch {
             },
             Opcode::ListGetNested => $jump!(skip steps::get_nested($i, $s.words(), $values.v)),
             Opcode::Fast => $jump!(skip usize::from(fast::run($i, $s.words(), $values))),
+            Opcode::Read => $jump!(skip 2 * usize::from(steps::read($i, $s.words(), $values))),
             Opcode::View => $jump!(skip usize::from(views::run($i, $s.words(), $values))),
             Opcode::StrAddInt => if fast::str_add_int($i, $s.int($i.b), $values) {
                 $jump!(skip 4);
@@ -298,7 +299,6 @@ macro_rules! dispatch {
             | Opcode::GetSlot
             | Opcode::SetSlot
             | Opcode::Op
-            | Opcode::Read
             | Opcode::Transposed
             | Opcode::Fused
             | Opcode::AnyDefined
@@ -604,9 +604,8 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
         }
         Opcode::Op => steps::op(code, i.a, s, v, env)?,
         Opcode::GetWord => s[i.a as usize] = steps::get_word_slot(i, code, v)?,
-        Opcode::Read if steps::read(code, [i.a, i.b], s, v) => return Ok(Outcome::Skip(2)),
         Opcode::Transposed if steps::transposed(code, i.a, v, env) => return Ok(Outcome::Skip(2)),
-        Opcode::Read | Opcode::Transposed => {}
+        Opcode::Transposed => {}
         Opcode::Fused if steps::fused(code, i.a, s, v, env)? => {}
         Opcode::AnyDefined => {
             let site = &code.sites[i.b as usize];

@@ -1,6 +1,7 @@
 //! Steps of instructions on values: operands, kernels, lists, object slots.
 
 use super::StepBuffers;
+use super::dispatch::ValueFrame;
 use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, OperandSource, SiteOp};
 use crate::error::KernelError;
 use crate::intrinsic::{self, ScalarKind};
@@ -265,10 +266,11 @@ pub(super) fn put_copy(value: &IValue, slot: &mut IValue) {
 
 /// Performs the select and the conversion site of [`crate::bytecode::Opcode::Read`] at once; returns whether that was
 /// possible. It reports no errors: the separate sites do.
-#[inline]
-pub(super) fn read(code: &Code, [select, convert]: [u32; 2], s: &mut [u64], v: &mut [IValue]) -> bool {
-    let operands = &code.operands[code.sites[select as usize].operands.start as usize..];
-    let dest = code.operands[code.sites[convert as usize].dests.start as usize];
+#[inline(never)]
+pub(super) fn read(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> bool {
+    let ValueFrame { code, v, .. } = values;
+    let operands = &code.operands[code.sites[i.a as usize].operands.start as usize..];
+    let dest = code.operands[code.sites[i.b as usize].dests.start as usize];
     let (&[tensor, _, index, ..], OperandSource::Scalar(kind, to)) = (operands, dest.place()) else {
         return false;
     };

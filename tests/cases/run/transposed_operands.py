@@ -75,19 +75,21 @@ def gradient(x: Tensor, w: Tensor):
 #    3  v0 = aten::matmul(move v0, move v1)
 #    4  Ret (move v0)
 # code(v0, v1): 1 words, 2 values
-#    0  v1 = aten::t(move v1)
-#    1  v0 = aten::mm(move v0, v1)                   ; v1 counted: used later
-#    2  v0 = prim::TupleConstruct(move v0, move v1)
-#    3  Ret (move v0)
+#    0  View, else
+#    1  v1 = aten::t(move v1)
+#    2  v0 = aten::mm(move v0, v1)                   ; v1 counted: used later
+#    3  v0 = prim::TupleConstruct(move v0, move v1)
+#    4  Ret (move v0)
 # code(v0): 1 words, 2 values
 #    0  Transposed v0 = aten::mm(move v0, v0), else
 #    1  v1 = aten::t(v0)                             ; v0 counted: used later
 #    2  v0 = aten::mm(move v0, move v1)
 #    3  Ret (move v0)
 # code(v0): 1 words, 1 values
-#    0  v0 = aten::t(move v0)
-#    1  v0 = aten::mm(v0, move v0)                   ; v0 counted: moved by a later operand
-#    2  Ret (move v0)
+#    0  View, else
+#    1  v0 = aten::t(move v0)
+#    2  v0 = aten::mm(v0, move v0)                   ; v0 counted: moved by a later operand
+#    3  Ret (move v0)
 # code(v0, v1): 3 words, 3 values
 #    0  Transposed v2 = aten::mm(v0, v1), else
 #    1  v2 = aten::t(v1)                             ; v1 counted: used later
