@@ -139,7 +139,10 @@ impl<'a, 'g: 'a> Exits<'a, 'g> {
                 let body = self.trampoline.call(self.block(child(0))).await;
                 self.state.borrow_mut().leave_loop(node, body)
             }
-            Some(Prim::With) => self.trampoline.call(self.block(child(0))).await,
+            Some(Prim::With) => {
+                let exit = self.trampoline.call(self.block(child(0))).await;
+                self.state.borrow_mut().leave_with(node, exit)
+            }
             Some(Prim::Closure) => {
                 self.trampoline.call(self.block(child(0))).await;
                 Exit::Wont
@@ -280,6 +283,28 @@ impl ExitTransform<'_> {
             e.add_block_output(body, value);
         }
         Exit::Might(left, out)
+    }
+
+    /// Propagates an exit of the body out of a `with`. The flag and the values that the body defines become results of
+    /// the node: the elimination of returns may later move their definitions into an `if` in the body.
+    fn leave_with(&mut self, node: NodeId, mut exit: Exit) -> Exit {
+        let body = self.graph.block(node, 0);
+        let (flag, values) = match &mut exit {
+            Exit::Wont | Exit::Throws => return exit,
+            Exit::Will(values) => (None, values),
+            Exit::Might(flag, values) => (Some(flag), values),
+        };
+        for value in flag.into_iter().chain(values) {
+            let defined_in = self.graph.parent(self.graph.def(*value));
+            if !self.graph.is_nested_in(defined_in, body) {
+                continue;
+            }
+            let ty = self.graph.ty(*value);
+            let mut e = self.graph.edit();
+            e.add_block_output(body, *value);
+            *value = e.add_result(node, ty);
+        }
+        exit
     }
 
     /// Moves the nodes after `node` into the second branch of an `if` on `flag`.
