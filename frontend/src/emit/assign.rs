@@ -266,3 +266,10 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 }
+                    } else if class.as_tuple().is_some() {
+                        // The operator would take the tuple as a list, which is a copy.
+                        let message = format!(
+                            "'{}' does not support deletion: its elements cannot be removed",
+                            class.annotation()
+                        );
+                        return self.fail(span, message);
