@@ -25,6 +25,17 @@ pub(crate) fn in_place(op: SyntaxOp) -> Option<&'static str> {
     })
 }
 
+/// Returns the operator of an augmented assignment to a tensor that is not in place and differs from that of the
+/// expression: PyTorch compiles `x |= y` to `bitwise_or` and `x | y` to `__or__`.
+fn bitwise(op: SyntaxOp) -> Option<&'static str> {
+    Some(match op {
+        SyntaxOp::BitOr => "aten::bitwise_or",
+        SyntaxOp::BitAnd => "aten::bitwise_and",
+        SyntaxOp::BitXor => "aten::bitwise_xor",
+        _ => return None,
+    })
+}
+
 const LONE_STAR: &str =
     "A Starred expression may only appear on the lhs within the presence of another non-starred expression";
 
@@ -214,6 +225,9 @@ impl<'a> Cx<'a> {
         if let Some(in_place) = in_place(op).filter(|_| ty.is_tensor() || list) {
             return self.builtin(span, in_place, &[current, rhs]);
         }
+        if let Some(bitwise) = bitwise(op).filter(|_| ty.is_tensor()) {
+            return self.builtin(span, bitwise, &[current, rhs]);
+        }
         if op == SyntaxOp::Mod && !ty.is_tensor() && ty != Type::STR {
             return self.builtin(span, "aten::fmod", &[current, rhs]);
         }
@@ -253,6 +267,13 @@ impl<'a> Cx<'a> {
                             return self.fail(span, "Class does not define __delitem__");
                         }
                         self.operate(span, "aten::Delete", "__delitem__", &[container, index]).await?;
+                    } else if class.as_tuple().is_some() {
+                        // The operator would take the tuple as a list, which is a copy.
+                        let message = format!(
+                            "'{}' does not support deletion: its elements cannot be removed",
+                            class.annotation()
+                        );
+                        return self.fail(span, message);
                     } else {
                         self.builtin(span, "aten::Delete", &[container, index])?;
                     }
@@ -266,10 +287,3 @@ impl<'a> Cx<'a> {
         Ok(())
     }
 }
-                    } else if class.as_tuple().is_some() {
-                        // The operator would take the tuple as a list, which is a copy.
-                        let message = format!(
-                            "'{}' does not support deletion: its elements cannot be removed",
-                            class.annotation()
-                        );
-                        return self.fail(span, message);

@@ -10,6 +10,6 @@ def f(x: Tensor) -> Tensor:
 # == source
 # def f(x: Tensor) -> Tensor:
 #   _0 = torch.select(x, 0, 0)
-#   _1 = torch.copy_(_0, torch.__or__(_0, 1))
+#   _1 = torch.copy_(_0, torch.bitwise_or(_0, 1))
 #   _2 = torch.add_(torch.select(x, 0, 1), 5)
 #   return x
