@@ -390,12 +390,15 @@ pub(crate) fn member(
     }
     let prefix = row(&NAMESPACES, space).filter(|p| !p.is_empty())?;
     let op = Symbol::new(&format!("{prefix}{name}"));
-    // Return unknown operators too: the call reports the missing operator.
+    // Return unknown operators too: the call reports the missing operator. The functions of `math` are none of them.
     let known = !registry.overloads(op).is_empty();
     (known || space != "torch.nn.functional" || prefix == "aten::").then_some(Sugar::Builtin(op, None))
 }
 
 /// Structural operators that programs can call by name, as archived code does, with their schemas.
+    if space == "math" {
+        return known.then_some(Sugar::Builtin(op, None));
+    }
 const STRUCTURAL: [(Prim, &str); 10] = [
     (Prim::AutogradAllNonZero, "prim::AutogradAllNonZero(...) -> bool"),
     (Prim::AutogradAllZero, "prim::AutogradAllZero(...) -> bool"),
