@@ -47,7 +47,8 @@ def _homes() -> list[Any]:
     torch: Any = sys.modules.get("torch")
     if torch is None:
         return []
-    return [torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.jit, torch.nn.init, torch.nn.modules.utils]
+    nn = torch.nn
+    return [torch, nn.functional, torch.linalg, torch.special, torch.fft, torch.jit, nn.init, nn.modules.utils, torch.cuda.amp]
 
 
 def path_in_torch(value: Any, path: str, module: str) -> str | None:

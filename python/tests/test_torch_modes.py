@@ -106,6 +106,29 @@ def test_autocast_gives_a_warning():
         jit.trace(lambda x: x @ x.T, x, check_trace=False)
 
 
+cuda_autocast = torch.cuda.amp.autocast
+
+
+def of_other_devices(x: torch.Tensor):
+    with torch.cuda.amp.autocast(False):
+        y = x @ x
+    with cuda_autocast(), torch.autocast("cpu", enabled=False):
+        return y @ x
+
+
+def of_the_cpu(x: torch.Tensor):
+    with torch.autocast("cpu"):
+        return x @ x
+
+
+def test_autocast_in_programs_is_without_effect_or_refused():
+    x = torch.ones(2, 2)
+    assert jit.script(of_other_devices)(x).tolist() == [[4, 4], [4, 4]]
+    compiled = jit.script(of_the_cpu)
+    with pytest.raises(flambeau.RuntimeError, match="torch.autocast for the CPU is not supported in a program"):
+        compiled(x)
+
+
 def test_dual_tensors_are_refused():
     from torch.autograd import forward_ad
 

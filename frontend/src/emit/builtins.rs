@@ -32,11 +32,19 @@ const FLAGS: [(&str, &[(&str, usize)]); 11] = [
 ];
 
 /// The context managers of `torch`: the namespace of a class, the module that defines it, and the source.
-const CLASSES: [(&str, &str, &str); 3] = [
+const CLASSES: [(&str, &str, &str); 7] = [
     ("torch.", "torch.autograd.grad_mode", include_str!("../library/classes.py")),
     ("torch.autograd.profiler.", "torch.autograd.profiler", PROFILER),
     ("torch.profiler.", "torch.autograd.profiler", PROFILER),
+    ("torch.cuda.amp.", "torch.cuda.amp.autocast_mode", include_str!("../library/cuda_autocast.py")),
+    ("torch.cpu.amp.", "torch.cpu.amp.autocast_mode", include_str!("../library/cpu_autocast.py")),
+    ("torch.amp.", "torch.amp.autocast_mode", AUTOCAST),
+    ("torch.", "torch.amp.autocast_mode", AUTOCAST),
 ];
+
+/// Mixed precision for another device has no effect, because all tensors are on the CPU. For the CPU, the classes refuse
+/// it when they are created.
+const AUTOCAST: &str = include_str!("../library/autocast.py");
 
 /// Regions of a profile have no effect: there is no profiler of PyTorch's kind.
 const PROFILER: &str = include_str!("../library/profiler.py");

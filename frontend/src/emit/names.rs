@@ -79,7 +79,7 @@ const SPECIAL: [(&str, Special); 28] = [
 
 /// Namespaces and the prefix of their members' operators. With an empty prefix, a namespace has only the members listed
 /// elsewhere.
-const NAMESPACES: [(&str, &str); 24] = [
+const NAMESPACES: [(&str, &str); 28] = [
     ("torch", "aten::"),
     ("math", "aten::"),
     ("torch.linalg", "aten::linalg_"),
@@ -101,6 +101,10 @@ const NAMESPACES: [(&str, &str); 24] = [
     ("torch.autograd.profiler", ""),
     ("torch.profiler", ""),
     ("torch.cuda", "cuda::"),
+    ("torch.cuda.amp", ""),
+    ("torch.cpu", ""),
+    ("torch.cpu.amp", ""),
+    ("torch.amp", ""),
     ("torch.nested", "aten::_nested_"),
     ("cmath", "aten::"),
     ("warnings", "aten::"),
@@ -392,13 +396,13 @@ pub(crate) fn member(
     let op = Symbol::new(&format!("{prefix}{name}"));
     // Return unknown operators too: the call reports the missing operator. The functions of `math` are none of them.
     let known = !registry.overloads(op).is_empty();
+    if space == "math" {
+        return known.then_some(Sugar::Builtin(op, None));
+    }
     (known || space != "torch.nn.functional" || prefix == "aten::").then_some(Sugar::Builtin(op, None))
 }
 
 /// Structural operators that programs can call by name, as archived code does, with their schemas.
-    if space == "math" {
-        return known.then_some(Sugar::Builtin(op, None));
-    }
 const STRUCTURAL: [(Prim, &str); 10] = [
     (Prim::AutogradAllNonZero, "prim::AutogradAllNonZero(...) -> bool"),
     (Prim::AutogradAllZero, "prim::AutogradAllZero(...) -> bool"),
