@@ -281,6 +281,19 @@ class ModuleClass:
         if cls.__module__ != "torch.nn.modules.container":
             exported = [name for name in dir(cls) if kind_of(getattr(cls, name, None)) == "export"]
             wanted += dict.fromkeys(["forward", *self.methods, *exported])
+        if hasattr(cls, "_wraps_native"):
+            # A class that derives from `ScriptModule` states which methods are compiled.
+            wanted[:] = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
+            for text, names in vars(self.module).get("_flambeau_defined", {}).items():
+                done.update(self._defined(text, names, wanted))
+        self._advance()
+        self._add_hooks()
+        self._advance()
+
+    def _add_hooks(self) -> None:
+        """Adds the hooks of `forward`. Only the methods that are compiled by then are in their way: a hook may have the name of
+        another attribute of the class, such as `double` of `torch.nn.Module`."""
+        cls, done = self.cls, self._done
         for kind in ("_forward_pre_hooks", "_forward_hooks"):
             for hook in getattr(self.module, kind).values():
                 if not isinstance(hook, types.FunctionType):
@@ -292,10 +305,8 @@ class ModuleClass:
                         f"{what} '{name}' on {cls.__name__} has at least two different python definitions. Please use unique "
                         "names for all hooks."
                     )
-                if hasattr(cls, name):
-                    raise place_of(cls).error(
-                        f"Can't define hook: {name} on class: {cls.__name__} because a method or hook with that name already exists."
-                    )
+                if name in done and name not in self._hook_functions:
+                    raise self._hook_exists(name)
                 if kind == "_forward_pre_hooks" and not _states_result(hook):
                     raise place_of(cls).error(
                         f"Pre-hook '{name}' on module '{cls.__name__}' is missing a return annotation. Return annotations are "
@@ -303,18 +314,19 @@ class ModuleClass:
                     )
                 self._hook_functions[name] = hook
                 self._hooks.setdefault(f"_{kind}__", []).append(name)
-                done[name] = self._method(hook, False, wanted)
-        if hasattr(cls, "_wraps_native"):
-            # A class that derives from `ScriptModule` states which methods are compiled.
-            wanted[:] = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
-            for text, names in vars(self.module).get("_flambeau_defined", {}).items():
-                done.update(self._defined(text, names, wanted))
-        self._advance()
+                done[name] = self._method(hook, False, self._wanted)
+
+    def _hook_exists(self, name: str) -> UnsupportedError:
+        """Returns the error for a hook and a method of one name."""
+        return place_of(self.cls).error(
+            f"Can't define hook: {name} on class: {self.cls.__name__} because a method or hook with that name already exists."
+        )
 
     def add_candidate(self, name: str) -> None:
         """Adds a method or property of this name, if the class has one, which is compiled if a program uses it."""
         cls, before = self.cls, len(self._done)
-        if name in self._done or name in self.refused or name in self.values or self.modules.traced:
+        is_hook = name in self._hook_functions
+        if name in self._done and not is_hook or name in self.refused or name in self.values or self.modules.traced:
             return
         owner = next((base for base in cls.__mro__ if name in vars(base)), object)
         member = vars(owner).get(name)
@@ -322,6 +334,8 @@ class ModuleClass:
         is_own = owner.__module__ not in ("builtins", "torch.nn.modules.module", "torch.nn.modules.container")
         if not is_own or not isinstance(function, types.FunctionType) or hasattr(cls, "_wraps_native"):
             return
+        if is_hook:
+            raise self._hook_exists(name)
         self._wanted.append(name)
         known = {*self._done}
         self.texts.is_candidate = True
@@ -351,6 +365,8 @@ class ModuleClass:
             function = member.fget if isinstance(member, property) else member
             if hasattr(member, "_flambeau_kind") and hasattr(member, "function"):
                 function = member.function
+            if name in self._hook_functions and isinstance(function, types.FunctionType):
+                raise self._hook_exists(name)
             if name in done or not isinstance(function, types.FunctionType):
                 continue
             if name == "forward" and function.__qualname__ == "_forward_unimplemented":

@@ -240,6 +240,75 @@ def test_a_call_of_forward_runs_no_hooks():
     assert (first.item(), second.item()) == (19.0, 1.0)
 
 
+class Taken(nn.Module):
+    """A module with members whose names hooks may have or not."""
+
+    def forward(self, x: torch.Tensor):
+        return self.helper(x).double()
+
+    def helper(self, x: torch.Tensor):
+        return x
+
+    def lazy(self, x: torch.Tensor):
+        return x
+
+    @torch.jit.ignore
+    def ignored(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+    @torch.jit.export
+    def exported(self, x: torch.Tensor):
+        return x
+
+
+class CallsLazy(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: torch.Tensor):
+        return self.part(x) + self.part.lazy(x)
+
+
+def double(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+    return output + 1
+
+
+def lazy(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+    return output + 1
+
+
+def ignored(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+    return output + 1
+
+
+def helper(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+    return output + 1
+
+
+def exported(self, input: Tuple[torch.Tensor], output: torch.Tensor):
+    return output + 1
+
+
+def taken_with(hook):
+    module = Taken()
+    module.register_forward_hook(hook)
+    return module
+
+
+@pytest.mark.parametrize("hook", [double, lazy, ignored])
+def test_hooks_are_named_like_members_that_are_not_compiled(hook):
+    assert jit.script(taken_with(hook))(torch.zeros(1)).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "module", [taken_with(helper), taken_with(exported), CallsLazy(taken_with(lazy))], ids=["reached", "exported", "called"]
+)
+def test_hooks_are_not_named_like_methods(module):
+    with pytest.raises(REFUSALS, match="Can't define hook: .* because a method or hook with that name already exists"):
+        jit.script(module)
+
+
 def test_methods_with_several_signatures():
     class Several(nn.Module):
         @jit._overload_method
