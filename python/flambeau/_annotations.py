@@ -16,9 +16,13 @@ from ._values import device
 
 _PLAIN: dict[Any, str] = {
     int: "int", float: "float", bool: "bool", str: "str", complex: "complex", None: "None", type(None): "None",
-    Any: "Any", list: "List[Tensor]", dict: "Dict[str, Tensor]", _native.Tensor: "Tensor", device: "torch.device",
+    Any: "Any", list: "list", tuple: "tuple", _native.Tensor: "Tensor", device: "torch.device",
     _dtypes.dtype: "int",
 }  # fmt: skip
+
+_BARE = (list, tuple, dict)
+"""Types of Python that do not say what they contain. The first two are types of programs, whose values have no elements that a program
+can reach; only a list may contain them."""
 
 _GENERIC = {list: "List", dict: "Dict", tuple: "Tuple"}
 
@@ -52,7 +56,7 @@ class Unknown(Exception):
 
 def _without_types(annotation: Any) -> str | None:
     """Returns the name of a generic type that is used without contained types."""
-    for known, name in ((tuple, "Tuple"), (typing.Tuple, "Tuple"), (typing.Optional, "Optional"), (typing.List, "List"), (typing.Dict, "Dict")):
+    for known, name in ((typing.Tuple, "Tuple"), (typing.Optional, "Optional"), (typing.List, "List"), (typing.Dict, "Dict")):
         if annotation is known:
             return name
     is_future = getattr(annotation, "__name__", "") == "Future" and isinstance(annotation, type)
@@ -70,6 +74,11 @@ def is_interface(annotation: Any) -> bool:
     """Returns whether an annotation is a class that `interface` marks."""
     marks = ("_flambeau_interface", "__torch_script_interface__")
     return isinstance(annotation, type) and any(getattr(annotation, mark, False) for mark in marks)
+
+
+def is_bare(annotation: Any) -> bool:
+    """Returns whether an annotation is a container of Python without contained types."""
+    return any(annotation is bare for bare in _BARE)
 
 
 def annotation_text(
@@ -93,13 +102,20 @@ def annotation_text(
         plain = None
     if plain is not None:
         return plain
-    path = getattr(annotation, "_torch_path", None)
+    if annotation is dict:
+        raise Unknown("`dict`", "Unknown type name 'dict'. Please add contained types, e.g. Dict[int, int]")
+    origin = typing.get_origin(annotation)
+    path = getattr(annotation, "_torch_path", None) if origin is None else None
     if path is not None:
         return _of_torch(path)
-    origin = typing.get_origin(annotation)
     args = typing.get_args(annotation)
 
     def inner(part: Any) -> str:
+        if is_bare(part) and origin is not list:
+            raise Unknown(
+                f"`{annotation!r}`",
+                f"Unsupported annotation {annotation!r} could not be resolved because {part!r} could not be resolved",
+            )
         return annotation_text(part, name_of_class, forward)
 
     if origin in _GENERIC:
@@ -126,6 +142,8 @@ def annotation_text(
                 return "Tensor"
             if annotation.__name__ in ("device", "dtype", "Generator", "layout", "memory_format", "qscheme"):
                 return _of_torch(f"torch.{annotation.__name__}")
+        if annotation.__name__ == "_Await" and module.split(".")[0] in ("torch", "flambeau"):
+            return _of_torch("torch.jit._Await")
         if module == "builtins" and not issubclass(annotation, BaseException):
             raise Unknown(f"`{annotation.__name__}`")
         if is_module_class(annotation) and not is_interface(annotation):
@@ -135,7 +153,7 @@ def annotation_text(
             )
         return name_of_class(annotation)
     if origin is not None and args and getattr(origin, "__name__", "") in ("Future", "_Await", "Await"):
-        return f"Future[{inner(args[0])}]"
+        return f"{'Future' if origin.__name__ == 'Future' else 'Await'}[{inner(args[0])}]"
     raise Unknown(f"`{annotation!r}`")
 
 
@@ -145,7 +163,7 @@ def _of_torch(path: str) -> str:
         return "Tensor"
     if name in ("dtype", "layout", "memory_format", "qscheme"):
         return "int"
-    return path
+    return "Await[Any]" if name == "_Await" else path
 
 
 def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> str:
@@ -155,7 +173,7 @@ def type_of_value(value: Any, name_of_class: typing.Callable[[type], str]) -> st
         Unknown: TorchScript has no such value, or the value does not determine its type.
     """
     kind = type(value)
-    if kind in _PLAIN and kind not in (list, dict):
+    if kind in _PLAIN and not is_bare(kind):
         return _PLAIN[kind]
     if hasattr(value, "__dlpack__"):
         return "Tensor"

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import _native
-from ._annotations import is_interface, own_annotations, type_of_value
+from ._annotations import is_bare, is_interface, own_annotations, type_of_value
 from ._edits import Edits
 from ._markers import kind_of
 from ._module_kinds import is_module_class
@@ -215,7 +215,8 @@ def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter)
     """Rewrites the declaration of an attribute. A value makes it a constant of the class, which TorchScript supports if it is `Final`."""
     hint = own_annotations(cls).get(getattr(node.target, "id", ""))
     is_final = hint is typing.Final or typing.get_origin(hint) is typing.Final
-    if isinstance(hint, dataclasses.InitVar):
+    if isinstance(hint, dataclasses.InitVar) or is_bare(hint):
+        # The constructor determines the type of an attribute that is declared as `list`.
         edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
     elif node.value is None or dataclasses.is_dataclass(cls):
         rewriter.annotation(node.annotation)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _native
-from ._annotations import Unknown, is_interface, type_of_value
+from ._annotations import Unknown, is_bare, is_interface, type_of_value
 from ._classes import place_of
 from ._edits import Edits
 from ._ignored import IgnoredMethod
@@ -163,7 +163,7 @@ class ModuleClass:
                     text = type_of_value(value, self._class_name)
                 except (Unknown, NotImplementedError):
                     text = None
-            if text is None and hint is not None and hint is not typing.Final:
+            if text is None and hint is not None and hint is not typing.Final and not is_bare(hint):
                 try:
                     text = self.texts.annotation_text(hint, place)
                     if is_interface(hint) and value is not None:

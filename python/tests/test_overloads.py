@@ -1,6 +1,7 @@
 """Functions with several signatures, defaults that are tensors, and messages of calls. Texts were recorded from PyTorch."""
 
 import warnings
+from typing import Tuple
 
 import pytest
 
@@ -345,7 +346,7 @@ def test_functions_of_modules_whose_names_begin_with_torch():
     assert jit.script(asks_other)(1) == 2
 
 
-def bare(x: tuple) -> int:
+def bare(x: Tuple) -> int:
     return 1
 
 

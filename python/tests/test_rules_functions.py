@@ -237,7 +237,7 @@ def undefined_functions(x: int):
     return absent_function(x)  # noqa: F821
 
 
-@refused("object has no attribute absent:|Unknown builtin op: aten::absent")
+@refused("object has no attribute absent:|Python builtin <built-in function absent> is currently not supported")
 def undefined_members_of_modules(x: float):
     return math.absent(x)
 
@@ -623,6 +623,22 @@ def test_rules(check, function, expected, args):
         (Dict[bool, int], "Dict(bool, int)"),
         (list[int] | None, "int[]?"),
         (jit.Future[int], "Future(int)"),
+        (torch.jit.Future[int], "Future(int)"),
+        (torch.futures.Future[List[int]], "Future(int[])"),
+        (Tuple[torch.futures.Future[int], int], "(Future(int), int)"),
+        (jit._Await[int], "Await(int)"),
+        (torch.jit._Await[int], "Await(int)"),
+        (jit._Await, "Await(Any)"),
+        (list, "list"),
+        (tuple, "tuple"),
+        (List[list], "list[]"),
+        (dict, None),
+        (set, None),
+        (Optional[list], None),
+        (Optional[dict], None),
+        (Union[int, list], None),
+        (Tuple[list, int], None),
+        (Dict[str, list], None),
         (Callable[[int], int], None),
         (Sequence[int], None),
         (Set[int], None),
@@ -645,6 +661,69 @@ def test_types_of_annotations(annotation, text):
             jit.script(f)
     else:
         assert str(jit.script(f).schema) == f"f({text} x) -> int"
+
+
+def length_of_any(x: list, y: tuple) -> int:
+    return len(str(x)) + len(str(y))
+
+
+class Declared:
+    """The constructor determines the types of these attributes, as in PyTorch."""
+
+    listed: list
+    named: dict
+
+    def __init__(self):
+        self.listed = [1]
+        self.named = {"a": 1.5}
+
+
+def test_containers_without_element_types():
+    def f() -> Tuple[int, int]:
+        return length_of_any([1], (1, 2)), length_of_any(["a", "b"], ())
+
+    def g():
+        declared = Declared()
+        declared.listed.append(2)
+        return declared.listed, declared.named["a"]
+
+    def first(x: list):
+        return x[0]
+
+    def length(x: list):
+        return len(x)
+
+    assert jit.script(f)() == (9, 8)
+    assert jit.script(g)() == ([1, 2], 1.5)
+    assert jit.script(length_of_any)([1], (1, 2)) == 9
+    with pytest.raises(flambeau.CompileError, match="Could not match type list to"):
+        jit.script(first)
+    with pytest.raises(flambeau.CompileError, match="a value of type 'list' has no length"):
+        jit.script(length)
+
+
+def test_futures_and_awaitables_have_their_names_in_both_modules():
+    def f(x: int):
+        later: jit._Await[int] = jit._awaitable(shifted, x)
+        tasks: List[torch.futures.Future[int]] = [torch.jit.fork(shifted, x)]
+        return jit._awaitable_wait(later), jit._awaitable_wait(jit._awaitable_nowait(x)), torch.jit.wait(tasks[0])
+
+    assert jit.script(f)(3) == (4, 3, 4)
+    calls = []
+    later = jit._awaitable(calls.append, 1)
+    assert calls == [] and jit._awaitable_wait(later) is jit._awaitable_wait(later) is None and calls == [1]
+    assert jit._awaitable_wait(jit._awaitable_nowait(5)) == 5
+    with pytest.raises(TypeError, match="'torch.Tensor' is not subscriptable"):
+        torch.Tensor[int]
+
+
+def test_parameters_of_script_without_effect():
+    with pytest.warns(UserWarning, match="`example_inputs` has no effect") as warned:
+        assert jit.script(shifted, example_inputs=[(1,)])(3) == 4
+    assert warned[0].filename == __file__
+    with pytest.warns(FutureWarning, match="`optimize` is deprecated and has no effect"):
+        assert jit.script(shifted, optimize=True)(3) == 4
+    assert jit.script(shifted, None, 0, None, None)(3) == 4
 
 
 def test_awaitables_and_generators_of_programs():

@@ -84,6 +84,17 @@ impl<'a> Cx<'a> {
                     }
                     return self.call_method(span, object, method, args).await;
                 }
+                // Overload resolution would take such a value as the only element of a list.
+                if method == "__len__"
+                    && let [given] = args.positional.as_slice()
+                    && matches!(given.ty, Type::ANY_LIST | Type::ANY_TUPLE)
+                {
+                    let message = format!(
+                        "a value of type '{}' has no length in a program: its annotation does not state the types of its elements",
+                        given.ty
+                    );
+                    return self.fail(span, message);
+                }
                 match &*base {
                     Sugar::Cast(op, ty) => self.cast(span, *op, *ty, &args).map(Sugar::Value),
                     Sugar::Builtin(op, _) => self.builtin_call(span, *op, &args).map(Sugar::Value),
