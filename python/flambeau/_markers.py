@@ -112,6 +112,36 @@ def wait(future: Future) -> Any:
     return future.wait()
 
 
+class _Await:
+    """The result of :func:`_awaitable` in Python: a call that runs when its result is first needed."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._call = call
+        self._results: list[Any] = []
+
+    def _result(self) -> Any:
+        if not self._results:
+            self._results.append(self._call())
+        return self._results[0]
+
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+
+def _awaitable(function: Callable[..., Any], *args: Any, **kwargs: Any) -> _Await:
+    """Returns a call that runs when it is waited for."""
+    return _Await(lambda: function(*args, **kwargs))
+
+
+def _awaitable_wait(awaitable: _Await) -> Any:
+    """Returns the result of a call, which runs at the first request."""
+    return awaitable._result()
+
+
+def _awaitable_nowait(value: Any) -> _Await:
+    """Returns an awaitable with this result."""
+    return _Await(lambda: value)
+
+
 class Attribute:
     """A value of a module with the type that it has in programs."""
 

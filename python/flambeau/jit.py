@@ -430,7 +430,15 @@ def _module_of(program: _native.Program) -> ScriptModule:
     return PlainModule(module)
 
 
-def script(definition: Any = None, *, fallback: bool = False) -> Any:
+def script(
+    definition: Any = None,
+    optimize: Any = None,
+    _frames_up: int = 0,
+    _rcb: Any = None,
+    example_inputs: Any = None,
+    *,
+    fallback: bool = False,
+) -> Any:
     """Compiles a function, a class or a module, or makes a list or dictionary one that programs share with Python.
 
     A function becomes a :class:`ScriptFunction`, a module of PyTorch a :class:`ScriptModule` with the module's own tensors. A
@@ -442,12 +450,16 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
     With ``fallback`` what cannot be compiled but can be called is left to Python: members and calls of such objects are
     evaluated in Python while the program runs, and an annotation converts the results. ``fallbacks()`` lists them.
 
+    The other parameters are those of PyTorch's function and have no effect: types are not inferred from ``example_inputs``.
+
     Raises:
         CompileError: the definition is wrong.
         UnsupportedError: the definition needs something that the compiler does not have.
     """
     from ._texts import Texts
 
+    if optimize is not None or example_inputs:
+        _warn_without_effect(optimize is not None)
     if definition is None:
         return lambda given: script(given, fallback=fallback)
     if builtins.isinstance(definition, (ScriptFunction, ScriptModule)):
@@ -473,6 +485,18 @@ def script(definition: Any = None, *, fallback: bool = False) -> Any:
         except (CompileError, UnsupportedError) as error:
             if not is_now_from_source(error.message):
                 raise
+
+
+def _warn_without_effect(is_optimize: bool) -> None:
+    """Gives the caller of ``script`` a warning about a parameter without effect."""
+    import warnings
+
+    if is_optimize:
+        message = "`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead"
+        warnings.warn(message, FutureWarning, stacklevel=3)
+    else:
+        message = "`example_inputs` has no effect: the types of parameters without annotations are not inferred from examples"
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _script(definition: Any, texts: Texts) -> Any:
@@ -657,6 +681,10 @@ def is_tracing() -> bool:
 
 
 _LATE = {
+    "_Await": ("_markers", "_Await"),
+    "_awaitable": ("_markers", "_awaitable"),
+    "_awaitable_nowait": ("_markers", "_awaitable_nowait"),
+    "_awaitable_wait": ("_markers", "_awaitable_wait"),
     "_overload": ("_overloads", "overload"),
     "_overload_method": ("_overloads", "overload"),
     "TracerWarning": ("_trace", "TracerWarning"),

@@ -6,7 +6,14 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
+
+_GENERIC = ("torch.futures.Future", "torch.jit.Future", "torch.jit._Await")
+"""Types that annotations subscript with what they contain."""
+
+_PRIVATE = ("torch.jit._Await", "torch.jit._awaitable", "torch.jit._awaitable_nowait", "torch.jit._awaitable_wait")
+"""Names with an underscore that programs use."""
 
 
 class TorchName:
@@ -17,11 +24,16 @@ class TorchName:
         self.__name__ = path.rpartition(".")[2]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if name.startswith("_") and f"{self._torch_path}.{name}" not in _PRIVATE:
             raise AttributeError(name)
         member = _member(f"{self._torch_path}.{name}")
         setattr(self, name, member)
         return member
+
+    def __getitem__(self, contained: Any) -> Any:
+        if self._torch_path not in _GENERIC:
+            raise TypeError(f"'{self._torch_path}' is not subscriptable")
+        return types.GenericAlias(self, contained)  # type: ignore[arg-type]
 
     def __dir__(self) -> list[str]:
         from ._ops import operator_names
