@@ -91,6 +91,8 @@ class ModuleClass:
         self._wanted: list[str] = []
         # Candidates that cannot be compiled.
         self.refused: dict[str, UnsupportedError] = {}
+        # Names of the methods that are compiled in any case.
+        self._roots: set[str] = set()
         self._hook_functions: dict[str, Any] = {}
         # Names of the hooks before and behind `forward`.
         self._hooks: dict[str, list[str]] = {}
@@ -286,9 +288,13 @@ class ModuleClass:
             wanted[:] = [n for n in wanted if isinstance(getattr(cls, n, None), ScriptMethod)]
             for text, names in vars(self.module).get("_flambeau_defined", {}).items():
                 done.update(self._defined(text, names, wanted))
+        # The others are compiled if the program calls them: only a branch that it does not take may refer to them.
+        self._roots.update(wanted)
+        before = {*done}
         self._advance()
         self._add_hooks()
         self._advance()
+        self._mark_optional([name for name in done if name not in before and name.removesuffix(".setter") not in self._roots])
 
     def _add_hooks(self) -> None:
         """Adds the hooks of `forward`. Only the methods that are compiled by then are in their way: a hook may have the name of
@@ -313,6 +319,7 @@ class ModuleClass:
                         "required, please add one."
                     )
                 self._hook_functions[name] = hook
+                self._roots.add(name)
                 self._hooks.setdefault(f"_{kind}__", []).append(name)
                 done[name] = self._method(hook, False, self._wanted)
 
@@ -348,8 +355,12 @@ class ModuleClass:
                 del self._done[added]
         finally:
             self.texts.is_candidate = False
-        own = self.texts.type_name(self.name)
-        for added in list(self._done)[before:]:
+        self._mark_optional(list(self._done)[before:])
+
+    def _mark_optional(self, names: list[str]) -> None:
+        """States that methods are compiled only if the program calls them."""
+        cls, own = self.cls, self.texts.type_name(self.name)
+        for added in names:
             is_property = isinstance(getattr(cls, added.removesuffix(".setter"), None), property)
             suffix = "_setter" if added.endswith(".setter") else "_getter" if is_property else ""
             plain = added.removesuffix(".setter")
@@ -367,7 +378,7 @@ class ModuleClass:
                 function = member.function
             if name in self._hook_functions and isinstance(function, types.FunctionType):
                 raise self._hook_exists(name)
-            if name in done or not isinstance(function, types.FunctionType):
+            if name in done or name in self.refused or not isinstance(function, types.FunctionType):
                 continue
             if name == "forward" and function.__qualname__ == "_forward_unimplemented":
                 continue
@@ -382,7 +393,11 @@ class ModuleClass:
             try:
                 done[name] = self._method(function, is_property, wanted, name=name)
             except UnsupportedError as error:
-                raise reached_from(error, *self.texts.calls(function)) from None
+                error = reached_from(error, *self.texts.calls(function))
+                if name in self._roots:
+                    raise error from None
+                self.refused[name] = error
+                continue
             setter = getattr(member, "fset", None) if is_property else None
             if setter is not None:
                 line, file, text = self._method(setter, False, wanted)

@@ -62,6 +62,9 @@ class Texts:
         self.fallbacks: list[Fallback] = []
         # Functions and classes that did not compile and are therefore left to Python, with the reasons.
         self.refused: dict[int, tuple[Any, str]] = {}
+        # Names without a definition in the program, each for an object that cannot be compiled, with the error and the function that
+        # refers to it: only a branch that programs do not take may do so.
+        self.deferred: dict[str, tuple[UnsupportedError, Any]] = {}
         self._origins: list[tuple[Any, str, int, int]] = []
         self._classes: dict[str, type] = {}
         self._names: dict[int, str] = {}
@@ -99,6 +102,9 @@ class Texts:
                 self._type_names, self.optional, self.declarations,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
+            deferred = self._deferred_error(error)
+            if deferred is not None:
+                raise deferred from None
             errors.name_class_attributes(error, self._classes)
             errors.name_calls(error, self.calls(self.origin(error.file or "", error.line or 0)))
             raise
@@ -235,7 +241,8 @@ class Texts:
         source = Source(function)
         node = source.function()
         name = self.reserve(function.__name__, key)
-        if self.is_candidate:
+        if self.is_candidate or self.rewritten:
+            # A branch that programs do not take may be what refers to it.
             self.optional.add(name)
         edits = Edits(source)
         edits.rename(node, name)
@@ -333,6 +340,23 @@ class Texts:
             self.constants[known] = tensor
         return known
 
+    def _defer(self, value: Any, name: str, error: UnsupportedError) -> str:
+        """Returns a name for an object that cannot be compiled. The compiler does not know the name, so that a statement that it compiles
+        raises the error."""
+        unique = self.reserve(name, value)
+        self.deferred[unique] = error, self.rewritten[-1][1] if self.rewritten else None
+        return unique
+
+    def _deferred_error(self, error: errors.Error) -> errors.Error | None:
+        """Returns the error of the first object that cannot be compiled and that a compiled statement refers to."""
+        names = re.findall(r"undefined value (\w+)", str(error)) if self.deferred else []
+        for name in names:
+            if name in self.deferred:
+                deferred, caller = self.deferred[name]
+                # A method is reached with its class, which the lines of the text name.
+                return reached_from(deferred, *(self.calls(caller) or self.calls(self.origin(error.file or "", error.line or 0))))
+        return None
+
     def value_text(self, value: Any, path: str, place: Place) -> str:
         """Returns the expression for an object of Python that a function refers to by ``path``."""
         if isinstance(value, types.FunctionType) and hasattr(value, "__prepare_scriptable__"):
@@ -341,14 +365,15 @@ class Texts:
             return self.leave_ignored(value, value, value.__name__, place)
         if hasattr(value, "__script_if_tracing_wrapper"):
             value = getattr(value, "__original_fn")  # noqa: B009 - the name must not be mangled
-        if not self.fallback:
-            return reference(self, value, path, place)
         name = getattr(value, "__name__", path.rpartition(".")[2])
         name = name if isinstance(name, str) else "object"
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
+        known = self.known(value)
+        if known in self.deferred:
+            return known  # type: ignore[return-value]
         texts, functions, names, fallbacks = len(self.texts), len(self.functions), len(self._names), len(self.fallbacks)
-        declarations = len(self.declarations)
+        declarations, overloads = len(self.declarations), len(self.overloads)
         try:
             return reference(self, value, path, place)
         except UnsupportedError as error:
@@ -358,4 +383,8 @@ class Texts:
                 self._used.discard(self._names.pop(key))
             for key in list(self.declarations)[declarations:]:
                 self.optional.discard(self.declarations.pop(key))
+            for key in list(self.overloads)[overloads:]:
+                del self.overloads[key]
+            if not self.fallback:
+                return self._defer(value, name, error)
             return self.leave(value, name, place, error.message)

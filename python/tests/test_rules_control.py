@@ -4,6 +4,8 @@ Results and messages were recorded from PyTorch 2.6.
 """
 
 import enum
+import re
+import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import pytest
@@ -660,3 +662,52 @@ def isinstance_of_values(t: Tuple[int, str], o: Optional[int], f: float):
 @pytest.mark.parametrize(("check", "function", "expected", "args"), RULES.cases)
 def test_rules(check, function, expected, args):
     check(function, expected, args)
+
+
+# Functions that only a branch refers to that programs do not take.
+
+
+def takes_any_number(*args):
+    return args[0]
+
+
+def yields(x):
+    yield x
+
+
+def mistaken(x: int) -> int:
+    return x + not_defined  # noqa: F821
+
+
+def calls_takes_any_number(x: int):
+    return takes_any_number(x)
+
+
+def never_called(x: int):
+    if x is None:
+        return takes_any_number(x)
+    if isinstance(x, str):
+        return calls_takes_any_number(yields(x))
+    if x is not None and isinstance(x, int):
+        return mistaken(x) if isinstance(x, float) else x + 1
+    return sys.exit(x)
+
+
+def called(x: Optional[int]):
+    if x is None:
+        return 0
+    return calls_takes_any_number(x)
+
+
+def called_with_wrong_syntax(x: Optional[int]):
+    return 0 if x is None else yields(x)
+
+
+def test_functions_of_branches_that_are_not_taken():
+    assert jit.script(never_called)(3) == 4
+    with pytest.raises(flambeau.UnsupportedError, match="can't take variable number of arguments") as raised:
+        jit.script(called)
+    chain = re.findall(r"'(\w+)' is being compiled since it was called from '(\w+)'", str(raised.value))
+    assert chain == [("takes_any_number", "calls_takes_any_number"), ("calls_takes_any_number", "called")]
+    with pytest.raises(flambeau.UnsupportedError, match="`yield` is not supported"):
+        jit.script(called_with_wrong_syntax)

@@ -240,6 +240,45 @@ def test_a_call_of_forward_runs_no_hooks():
     assert (first.item(), second.item()) == (19.0, 1.0)
 
 
+class Untaken(nn.Module):
+    """A module with methods that only branches refer to that are not taken."""
+
+    def forward(self, x: int):
+        if x is None:
+            return self.takes_any_number(x)
+        if isinstance(x, str):
+            return self.mistaken(x)
+        return self.helper(x)
+
+    def takes_any_number(self, *args):
+        return args
+
+    def mistaken(self, x: int):
+        return x + not_defined  # noqa: F821
+
+    def helper(self, x: int):
+        return x + 1
+
+
+class TakesAnyNumber(Untaken):
+    def helper(self, x: int):
+        return self.takes_any_number(x)
+
+
+class Mistaken(Untaken):
+    def helper(self, x: int):
+        return self.mistaken(x)
+
+
+def test_methods_of_branches_that_are_not_taken():
+    compiled = jit.script(Untaken())
+    assert compiled(1) == compiled.helper(1) == 2 and not hasattr(compiled, "mistaken")
+    with pytest.raises(REFUSALS, match="can't take variable number of arguments"):
+        jit.script(TakesAnyNumber())
+    with pytest.raises(REFUSALS, match="undefined value not_defined"):
+        jit.script(Mistaken())
+
+
 class Taken(nn.Module):
     """A module with members whose names hooks may have or not."""
 

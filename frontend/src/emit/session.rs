@@ -263,7 +263,7 @@ impl<'s> CompileSession<'s> {
     pub fn declare_source(&self, file: &Arc<SourceFile>) -> Result<Vec<Symbol>, Vec<Diagnostic>> {
         let problems = file.diagnostics();
         if !problems.is_empty() {
-            return Err(problems);
+            return self.declare_broken(file, problems);
         }
         let ast = &file.parsed.ast;
         let (mut names, mut problems) = (Vec::new(), Vec::new());
@@ -302,6 +302,29 @@ impl<'s> CompileSession<'s> {
             }
         }
         if problems.is_empty() { Ok(names) } else { Err(problems) }
+    }
+
+    /// Declares the only definition of a source with syntax problems if it is an optional function: calls of it report the
+    /// first problem.
+    fn declare_broken(
+        &self,
+        file: &Arc<SourceFile>,
+        problems: Vec<Diagnostic>,
+    ) -> Result<Vec<Symbol>, Vec<Diagnostic>> {
+        let ast = &file.parsed.ast;
+        let [def] = *ast.children(file.parsed.root) else { return Err(problems) };
+        if ast.kind(def) != TreeKind::Def {
+            return Err(problems);
+        }
+        let name = Symbol::new(ast.name(def));
+        if !self.resolver.is_optional(name) {
+            return Err(problems);
+        }
+        self.declare(name, file, def, None);
+        if let Some(declared) = self.declared.borrow_mut().get_mut(&name) {
+            declared.problem = problems.into_iter().next().map(Box::new);
+        }
+        Ok(vec![name])
     }
 
     /// Returns true if there is a function of this name, compiled or not.
