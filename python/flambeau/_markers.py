@@ -124,7 +124,8 @@ class _Await:
             self._results.append(self._call())
         return self._results[0]
 
-    __class_getitem__ = classmethod(types.GenericAlias)
+    def __class_getitem__(cls, contained: Any) -> Any:
+        return types.GenericAlias(cls, contained)
 
 
 def _awaitable(function: Callable[..., Any], *args: Any, **kwargs: Any) -> _Await:

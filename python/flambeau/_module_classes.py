@@ -24,7 +24,7 @@ from ._signatures import raise_instead
 from ._sources import Place, Source, definition
 from ._texts import Texts
 from ._types import ModuleType
-from .errors import CompileError, UnsupportedError, misuse, reached_from, wrong
+from .errors import CompileError, Error, UnsupportedError, misuse, reached_from, wrong
 from .jit import ScriptMethod
 
 if typing.TYPE_CHECKING:
@@ -90,7 +90,7 @@ class ModuleClass:
         self._done: dict[str, tuple[int, str, str]] = {}
         self._wanted: list[str] = []
         # Candidates that cannot be compiled.
-        self.refused: dict[str, UnsupportedError] = {}
+        self.refused: dict[str, Error] = {}
         # Names of the methods that are compiled in any case.
         self._roots: set[str] = set()
         self._hook_functions: dict[str, Any] = {}
@@ -323,7 +323,7 @@ class ModuleClass:
                 self._hooks.setdefault(f"_{kind}__", []).append(name)
                 done[name] = self._method(hook, False, self._wanted)
 
-    def _hook_exists(self, name: str) -> UnsupportedError:
+    def _hook_exists(self, name: str) -> Error:
         """Returns the error for a hook and a method of one name."""
         return place_of(self.cls).error(
             f"Can't define hook: {name} on class: {self.cls.__name__} because a method or hook with that name already exists."
@@ -393,10 +393,10 @@ class ModuleClass:
             try:
                 done[name] = self._method(function, is_property, wanted, name=name)
             except UnsupportedError as error:
-                error = reached_from(error, *self.texts.calls(function))
+                reached = reached_from(error, *self.texts.calls(function))
                 if name in self._roots:
-                    raise error from None
-                self.refused[name] = error
+                    raise reached from None
+                self.refused[name] = reached
                 continue
             setter = getattr(member, "fset", None) if is_property else None
             if setter is not None:

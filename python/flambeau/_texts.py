@@ -370,8 +370,8 @@ class Texts:
         if id(value) in self.refused:
             return self.leave(value, name, place, self.refused[id(value)][1])
         known = self.known(value)
-        if known in self.deferred:
-            return known  # type: ignore[return-value]
+        if known is not None and known in self.deferred:
+            return known
         texts, functions, names, fallbacks = len(self.texts), len(self.functions), len(self._names), len(self.fallbacks)
         declarations, overloads = len(self.declarations), len(self.overloads)
         try:
@@ -383,8 +383,8 @@ class Texts:
                 self._used.discard(self._names.pop(key))
             for key in list(self.declarations)[declarations:]:
                 self.optional.discard(self.declarations.pop(key))
-            for key in list(self.overloads)[overloads:]:
-                del self.overloads[key]
+            for overloaded in list(self.overloads)[overloads:]:
+                del self.overloads[overloaded]
             if not self.fallback:
                 return self._defer(value, name, error)
             return self.leave(value, name, place, error.message)
