@@ -11,6 +11,7 @@ use crate::bytecode::{Code, Instr, Opcode, Operand, TESTS};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem, words};
 use flambeau_ir::value::IValue;
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Reason for leaving the loop.
@@ -398,6 +399,13 @@ pub(super) struct ValueFrame<'a, 'e> {
     pub(super) env: &'a mut StepBuffers<'e>,
 }
 
+/// Adds `s[b]` to `s[a]`, and compares `s[d]` with `s[e]` then.
+#[inline(always)]
+fn add_and_compare<S: ScalarRegisters + ?Sized>(i: &Instr, s: &mut S) -> Ordering {
+    s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
+    s.int(u32::from(i.d)).cmp(&s.int(u32::from(i.e)))
+}
+
 /// Executes like [`execute`], for all kinds of instructions. A separate function, because its state is small enough to stay
 /// in machine registers, also across calls of [`value_step`].
 #[inline(never)]
@@ -423,7 +431,9 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // `if taken { let target = i.c as usize; if target < /* position of the next instruction */ { /* consume fuel, or exit */ } next = instrs[target..].iter(); continue; }`;
     // `jump!(skip 4)` skips instructions: `{ next = next.as_slice()[4..].iter(); }`; `jump!(tested i, word)` performs the test of a
     // condition that the next instruction is, if the current one says so:
-    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`.
+    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`;
+    // `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to the position `trip` and evaluates `next`; if
+    // there is an element, it evaluates `store` and jumps to the target, in case of an error so many instructions before it.
     macro_rules! jump {
         (skip $count:expr) => {{
             let count = $count;
@@ -512,22 +522,10 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
             Opcode::JFLe => jump!(i, s.float(i.a) <= s.float(i.b)),
             Opcode::JFNlt => jump!(i, !(s.float(i.a) < s.float(i.b))),
             Opcode::JFNle => jump!(i, !(s.float(i.a) <= s.float(i.b))),
-            Opcode::IAddJIEq => {
-                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
-                jump!(i, s.int(u32::from(i.d)) == s.int(u32::from(i.e)));
-            }
-            Opcode::IAddJINe => {
-                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
-                jump!(i, s.int(u32::from(i.d)) != s.int(u32::from(i.e)));
-            }
-            Opcode::IAddJILt => {
-                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
-                jump!(i, s.int(u32::from(i.d)) < s.int(u32::from(i.e)));
-            }
-            Opcode::IAddJILe => {
-                s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64);
-                jump!(i, s.int(u32::from(i.d)) <= s.int(u32::from(i.e)));
-            }
+            Opcode::IAddJIEq => jump!(i, add_and_compare(i, s).is_eq()),
+            Opcode::IAddJINe => jump!(i, add_and_compare(i, s).is_ne()),
+            Opcode::IAddJILt => jump!(i, add_and_compare(i, s).is_lt()),
+            Opcode::IAddJILe => jump!(i, add_and_compare(i, s).is_le()),
             Opcode::Next => next!(i, i.a, i.b),
             Opcode::IAddNext => {
                 next!(i, u32::from(i.d), u32::from(i.e), s.set(i.a, s.int(i.a).wrapping_add(s.int(i.b)) as u64))
