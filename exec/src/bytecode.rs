@@ -210,9 +210,9 @@ for_each_operation! {
     ListNext,
     /// … `v[a]` = this element.
     ListNextV,
-    /// The end of a loop over two lists or strings: as `ListNext`, where the two instructions before `c` read the elements at
-    /// `s[d]`, in registers of any bank. There is a next element if both have one.
-    PairNext,
+    /// The end of a loop over one or two sequences: as `ListNext`, where `a` instructions before `c` read the elements at `s[d]` of
+    /// lists, strings and dictionaries, in registers of any bank. There is a next element if all have one.
+    EachNext,
     /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
     ListSetI,
     /// … of f64.
@@ -275,6 +275,15 @@ for_each_operation! {
     DictSetI,
     /// … of the string key `operand c`.
     DictSetS,
+    /// `v[a]` = the dictionary `operand b`, whose entries have positions from 0 without gaps then.
+    DictSeq,
+    /// `s[a]` = number of entries of the dictionary `v[b]`.
+    DictLen,
+    /// `s[a]` = key of the entry at position `s[c]` of the dictionary `v[b]`, or with [`DICT_VALUE`] in `e` its value, a number of
+    /// kind `d`.
+    DictAt,
+    /// … `v[a]` = the key or value.
+    DictAtV,
     /// Stores the concatenation of the string operand of site `a` with the text of the integer `s[b]` as the site's result; the
     /// text of the integer comes first if `e`. On success, skips the next four instructions, which make a string of the
     /// integer and concatenate.
@@ -369,7 +378,7 @@ impl Opcode {
                     | FAddNext
                     | ListNext
                     | ListNextV
-                    | PairNext
+                    | EachNext
                     | StrNext
                     | StrNextV
                     | IAddJIEq
@@ -403,6 +412,8 @@ const _: () = assert!(size_of::<Instr>() == 16);
 
 /// In field `e` of an instruction that makes the string of a byte: the identity of the string is observable, so it is a new one.
 pub(crate) const IDENTIFIED: u8 = 1;
+/// In field `e` of [`Opcode::DictAt`]: the value of the entry, not its key.
+pub(crate) const DICT_VALUE: u8 = 1;
 /// In field `e` of an instruction that computes a condition: the instruction behind those that it skips tests the condition, and
 /// is performed at once.
 pub(crate) const TESTS: u8 = 2;

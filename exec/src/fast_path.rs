@@ -70,4 +70,20 @@ impl FastPath {
     }
 }
 
+/// Facet of an operator that lists what a dictionary contains, `(dict) -> list`. If the list is only read while the dictionary does
+/// not change, the machine reads the dictionary instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DictList {
+    /// The keys.
+    Keys,
+    /// The values.
+    Values,
+    /// Pairs of key and value.
+    Items,
+}
+
+impl Facet for DictList {
+    const NAME: &'static str = "dict_list";
+}
+
 const _: () = assert!(FastPath::ALL[FastPath::StrOfInt as usize] as u8 == FastPath::StrOfInt as u8);

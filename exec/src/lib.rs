@@ -38,7 +38,7 @@ pub use bytecode::Code;
 pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use eval::{EvalLimits, eval_node, run_node};
-pub use fast_path::FastPath;
+pub use fast_path::{DictList, FastPath};
 pub use host::{CancelToken, Host, HostCalls, Warning};
 pub use instruction_counts::{CodeCounts, InstructionCounts};
 pub use intrinsic::{Intrinsic, OfElement, OfTransposed, ScalarKind, ScalarOp};

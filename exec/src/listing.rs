@@ -2,7 +2,9 @@
 
 mod notes;
 
-use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode};
+use crate::bytecode::{
+    Code, DICT_VALUE, Instr, Opcode, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode,
+};
 use crate::fast_path::FastPath;
 use crate::intrinsic::{ScalarKind, ScalarOp, SmallDivisor};
 use flambeau_ir::value::IValue;
@@ -112,7 +114,12 @@ impl Code {
             }
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),
-            UnboxI | UnboxF | UnboxB | ListLen | StrLen => format!("s{} = {name} {}", i.a, o(i.b)),
+            DictSeq => format!("v{} = DictSeq {}", i.a, o(i.b)),
+            DictAt | DictAtV => {
+                let (bank, part) = entry_part(i);
+                format!("{bank}{} = {name} {}, {part} {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
+            }
+            UnboxI | UnboxF | UnboxB | ListLen | StrLen | DictLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
             Count => format!("Count {}", i.a),
             Jmp => format!("Jmp {}", i.c),
@@ -133,7 +140,7 @@ impl Code {
                 let bank = if matches!(op, ListNext | StrNext) { 's' } else { 'v' };
                 format!("{bank}{} = {name} {}, s{d} -> {}", i.a, o(i.b), i.c)
             }
-            PairNext => format!("PairNext {}, {}, s{d} -> {}", i.c - 2, i.c - 1, i.c),
+            EachNext => format!("EachNext {}, s{d} -> {}", positions(i.c - i.a..i.c), i.c),
             IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                 let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
                 format!("IAdd s{} += {b}; {} {d}, {e} -> {}", i.a, &name["IAdd".len()..], i.c)
@@ -189,6 +196,17 @@ impl Code {
             Fused | BailOut | Ret => format!("{name} {}", self.site(i.a)),
         }
     }
+}
+
+/// Returns positions of instructions, in order.
+fn positions(range: Range<u32>) -> String {
+    range.map(|at| at.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the bank of the result of an instruction that reads an entry of a dictionary, and what it reads.
+fn entry_part(i: &Instr) -> (char, &'static str) {
+    let bank = if i.op == Opcode::DictAt { 's' } else { 'v' };
+    (bank, if i.e == DICT_VALUE { "value" } else { "key" })
 }
 
 /// Formats a constant, abbreviated to 40 characters.

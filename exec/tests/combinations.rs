@@ -247,7 +247,7 @@ fn loops_over_pairs() {
 "
         );
         let listing = compared(&text, ints);
-        assert!(listing.contains("PairNext") && listing.contains("StrByte"), "{listing}");
+        assert!(listing.contains("EachNext") && listing.contains("StrByte"), "{listing}");
     }
 }
 

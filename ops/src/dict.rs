@@ -3,7 +3,7 @@
 //! Every operator has one overload per key type; each is written once here.
 
 use crate::per_type::{Elem, OverloadRow, all, check_values_fit, row};
-use flambeau_exec::{FastPath, Gen, KernelCx, KernelError, KernelResult};
+use flambeau_exec::{DictList, FastPath, Gen, KernelCx, KernelError, KernelResult};
 use flambeau_ir::value::{Dict, DictMap, IValue, List, Tuple};
 use flambeau_ir::{OpDef, Type};
 
@@ -71,6 +71,7 @@ fn questions() -> Vec<OverloadRow> {
             cx.ret(keys);
             Ok(())
         })
+        .lists(DictList::Keys)
         .sample(alone),
         row("aten::values", "{}", "A list of the values.", |cx| {
             let dict = cx.dict(0)?;
@@ -78,6 +79,7 @@ fn questions() -> Vec<OverloadRow> {
             cx.ret(values);
             Ok(())
         })
+        .lists(DictList::Values)
         .sample(alone),
         row("aten::items", "{}", "A list of pairs of key and value.", |cx| {
             let dict = cx.dict(0)?;
@@ -86,6 +88,7 @@ fn questions() -> Vec<OverloadRow> {
             cx.ret(items);
             Ok(())
         })
+        .lists(DictList::Items)
         .sample(alone),
         row("aten::copy", "Dict_{}", "A new dictionary with the same entries.", copy).sample(alone),
         row("aten::dict", "Dict_{}", "A new dictionary with the same entries.", copy).sample(alone),

@@ -6,7 +6,7 @@
 use crate::support::kernel;
 use flambeau_analysis::ResultShapes;
 use flambeau_exec::{
-    FastPath, Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample,
+    DictList, FastPath, Gen, Intrinsic, Kernel, KernelCx, KernelError, KernelResult, OpDefExt, Sample,
 };
 use flambeau_ir::value::{Dict, IValue, List};
 use flambeau_ir::{Doc, Effects, OpDef, Type};
@@ -98,6 +98,7 @@ pub(crate) struct OverloadRow {
     effects: Effects,
     make: Option<SampleFn>,
     fast: Option<FastPath>,
+    lists: Option<DictList>,
     shapes: Option<fn() -> ResultShapes>,
     how: SamplePlan,
 }
@@ -137,6 +138,7 @@ impl OverloadRow {
             effects: Effects::PURE,
             make: None,
             fast: None,
+            lists: None,
             shapes: None,
             how,
         }
@@ -171,6 +173,12 @@ impl OverloadRow {
         self
     }
 
+    /// States that the operator lists what a dictionary contains.
+    pub(crate) fn lists(mut self, contents: DictList) -> OverloadRow {
+        self.lists = Some(contents);
+        self
+    }
+
     /// Sets the shape rule.
     pub(crate) fn shapes(mut self, rule: fn() -> ResultShapes) -> OverloadRow {
         self.shapes = Some(rule);
@@ -191,6 +199,10 @@ impl OverloadRow {
             .with(Doc(self.doc))
             .with(self.effects)
             .with(sample.exact().not_differentiable());
+        let def = match self.lists {
+            Some(contents) => def.with(contents),
+            None => def,
+        };
         let def = match self.fast {
             Some(path) => def.with(path),
             None => def,

@@ -7,14 +7,15 @@
 //! from the computation of its length to the end of the loop, every index of an element is in range, and the first index that is
 //! not ends the loop. So the end of the loop fetches the next element itself (`ListNext`), with one comparison for both. The
 //! instruction at the start of the body remains for the first element, and for lists that `ListNext` does not read. A string is never
-//! written (`StrNext`). A loop over the elements of two, as `zip` makes it, ends with the shorter one (`PairNext`).
+//! written (`StrNext`). A loop over the elements of two, as `zip` makes it, ends with the shorter one (`EachNext`), and so does one over
+//! a dictionary.
 
 use super::Emit;
 use super::conditions::kind_of;
 use crate::bytecode::{Instr, Opcode};
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
-use flambeau_ir::{BlockId, Column, Graph, NodeId, Prim, ValueId};
+use flambeau_ir::{BlockId, Column, Graph, NodeId, NodeSet, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use smallvec::{SmallVec, smallvec};
@@ -60,11 +61,15 @@ pub(super) type IteratedSequences = HashMap<NodeId, Iterated, FxBuildHasher>;
 
 /// Returns the lists and strings over which loops of a graph iterate. Linear in the graph; a graph without loops over lists is not
 /// analysed.
-pub(super) fn iterated_sequences(graph: &Graph) -> IteratedSequences {
+pub(super) fn iterated_sequences(graph: &Graph, unmade: &NodeSet) -> IteratedSequences {
     let loops = Loops { graph, intrinsics: graph.registry().column::<Intrinsic>() };
     let nodes = graph.nodes_deep().filter(|node| graph.is_prim(*node, Prim::Loop));
     let mut found: Vec<Counted> = nodes.filter_map(|node| loops.counted(node)).collect();
-    let is_list = |length: NodeId| loops.intrinsic(length) == Some(Intrinsic::ListLen);
+    // Of a list that is not made, it is known that the dictionary does not change.
+    let is_list = |length: NodeId| {
+        let is_unmade = graph.operands(length).any(|list| unmade.contains(graph.def(list)));
+        loops.intrinsic(length) == Some(Intrinsic::ListLen) && !is_unmade
+    };
     if found.iter().any(|counted| counted.lengths.iter().any(|length| is_list(*length))) {
         let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
         let writes = WriteOrder::new(graph, &alias, &dominance);
@@ -199,8 +204,8 @@ impl Loops<'_> {
 
 /// Whether an instruction reads an element of a list or string.
 fn is_get(op: Opcode) -> bool {
-    use Opcode::{ListGetB, ListGetF, ListGetI, ListGetV, StrByte, StrGet};
-    matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | StrByte | StrGet)
+    use Opcode::{DictAt, DictAtV, ListGetB, ListGetF, ListGetI, ListGetV, StrByte, StrGet};
+    matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | StrByte | StrGet | DictAt | DictAtV)
 }
 
 impl Emit<'_> {
@@ -210,15 +215,22 @@ impl Emit<'_> {
         let iterated = self.iterated.get(&loop_node)?;
         let at = at as usize;
         let mut unread = iterated.sequences.clone();
-        for (get, node) in self.instrs.get(at..at + unread.len())?.iter().zip(&self.nodes[at..]) {
+        let mut reads = 0;
+        while let (Some(get), Some(node)) = (self.instrs.get(at + reads), self.nodes.get(at + reads)) {
             let mut operands = self.graph.operands(*node);
-            let (sequence, position) = (operands.next()?, operands.next()?);
-            if !is_get(get.op) || get.c != index || position != iterated.index {
-                return None;
+            let (sequence, position) = (operands.next(), operands.next());
+            // The two parts of an item are read by one node.
+            let is_part = reads > 0 && self.nodes[at + reads - 1] == *node;
+            if !is_get(get.op) || get.c != index || position != Some(iterated.index) {
+                break;
             }
-            unread.swap_remove(unread.iter().position(|other| *other == sequence)?);
+            if !is_part {
+                let Some(found) = unread.iter().position(|other| Some(*other) == sequence) else { break };
+                unread.swap_remove(found);
+            }
+            reads += 1;
         }
-        Some(iterated.sequences.len())
+        (unread.is_empty() && reads <= MAX_SEQUENCES).then_some(reads)
     }
 
     /// Lets the ends of loops over lists and strings fetch the next elements.
@@ -241,7 +253,8 @@ impl Emit<'_> {
             }
             let get = self.instrs[end.c as usize];
             let (op, e) = match get.op {
-                _ if reads == MAX_SEQUENCES => (Opcode::PairNext, 0),
+                Opcode::DictAt | Opcode::DictAtV => (Opcode::EachNext, 0),
+                _ if reads > 1 => (Opcode::EachNext, 0),
                 Opcode::ListGetI => (Opcode::ListNext, ScalarKind::Int as u8),
                 Opcode::ListGetF => (Opcode::ListNext, ScalarKind::Float as u8),
                 Opcode::ListGetB => (Opcode::ListNext, ScalarKind::Bool as u8),
@@ -250,7 +263,8 @@ impl Emit<'_> {
                 _ => (Opcode::ListNextV, 0),
             };
             if let Ok(d) = u8::try_from(index) {
-                self.instrs[at] = Instr { op, a: get.a, b: get.b, c: end.c + reads as u32, d, e };
+                let a = if op == Opcode::EachNext { reads as u32 } else { get.a };
+                self.instrs[at] = Instr { op, a, b: get.b, c: end.c + reads as u32, d, e };
             }
         }
     }

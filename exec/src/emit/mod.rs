@@ -10,6 +10,7 @@
 mod conditions;
 mod constant_lists;
 pub(crate) mod control;
+mod dict_lists;
 mod iteration;
 mod moves;
 mod nodes;
@@ -90,6 +91,10 @@ pub(crate) struct Emit<'g> {
     bytes: NodeSet,
     tasks: TaskPlan,
     iterated: IteratedSequences,
+    /// Nodes whose lists of what a dictionary contains are not made.
+    unmade: NodeSet,
+    /// Nodes that unpack items of these, which are emitted with the read of the item.
+    unpacked: NodeSet,
     /// Parameters of the bodies of loops that count from the start of a range.
     ranges: NodeSet,
     loc: ValueMap<Loc>,
@@ -204,6 +209,7 @@ fn declared(graph: &Graph) -> Box<[Type]> {
 impl<'g> Emit<'g> {
     fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
         let bytes = byte_reads(graph);
+        let unmade = dict_lists::unmade_lists(graph);
         let deferred = deferred_comparisons(graph, &bytes);
         let mut emit = Emit {
             graph,
@@ -212,7 +218,9 @@ impl<'g> Emit<'g> {
             deferred,
             bytes,
             tasks: TaskPlan::new(graph, callees),
-            iterated: iteration::iterated_sequences(graph),
+            iterated: iteration::iterated_sequences(graph, &unmade),
+            unmade,
+            unpacked: NodeSet::new(),
             ranges: NodeSet::new(),
             loc: ValueMap::for_values(graph, Loc::Nowhere),
             depth: ValueMap::for_values(graph, 0),

@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 impl Emit<'_> {
     pub(super) fn node(&mut self, node: NodeId) {
-        if self.deferred.contains(node) {
+        if self.deferred.contains(node) || self.unpacked.contains(node) {
             return;
         }
         self.join_tasks(node);
@@ -29,7 +29,9 @@ impl Emit<'_> {
             OpKind::Prim(prim) => self.prim(node, prim),
             OpKind::Row(row) => {
                 let intrinsic = self.graph.registry().facet::<Intrinsic>(row).copied();
-                if let Some([text, byte]) = byte_search(self.graph, &self.bytes, node) {
+                if self.unmade.contains(node) {
+                    self.dict_sequence(node);
+                } else if let Some([text, byte]) = byte_search(self.graph, &self.bytes, node) {
                     self.find_byte(node, text, byte);
                 } else if !intrinsic.is_some_and(|i| self.intrinsic(node, i)) {
                     self.kernel(node);
@@ -499,12 +501,17 @@ impl Emit<'_> {
         }
         let from = self.peek(list);
         let dest = self.result_word(node);
-        self.push(node, Opcode::ListLen, dest, from.0, 0);
+        let op = if self.unmade_list(list).is_some() { Opcode::DictLen } else { Opcode::ListLen };
+        self.push(node, op, dest, from.0, 0);
         self.end_operands(node, 0..1, false);
         true
     }
 
     fn list_get(&mut self, node: NodeId, list: ValueId, index: ValueId) -> bool {
+        if let Some(contents) = self.unmade_list(list) {
+            self.dict_get(node, contents, index);
+            return true;
+        }
         let Some((kind, _)) = self.list_kind(list) else { return false };
         let result = self.graph.result(node, 0);
         if kind_of(self.graph.ty(result)) != kind || self.graph.use_count(result) == 0 {
@@ -608,7 +615,7 @@ impl Emit<'_> {
 
     /// Returns where an operand is that a container keeps, and whether it is moved there: a value that dies at the node,
     /// and is no other operand of it, need not be counted.
-    fn stored(&mut self, node: NodeId, index: usize) -> (Operand, bool) {
+    pub(super) fn stored(&mut self, node: NodeId, index: usize) -> (Operand, bool) {
         let value = self.graph.operand(node, index);
         let occurs_once = self.graph.operands(node).filter(|other| *other == value).count() == 1;
         match self.own_register(value) {

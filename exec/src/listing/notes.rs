@@ -57,7 +57,9 @@ impl<'c> Notes<'c> {
                 }
             }
             // As the instructions that it names.
-            PairNext => notes.extend((i.c as usize - 2..i.c as usize).flat_map(|get| self.of(get))),
+            EachNext => {
+                notes.extend((i.c as usize - i.a as usize..i.c as usize).flat_map(|get| self.of(get)))
+            }
             ListGetNested => {
                 let row = self.operand(node, 0).map(|list| self.graph.def(list));
                 notes.push(self.lock(i.b, row.and_then(|get| self.operand(get, 0))));
@@ -83,6 +85,15 @@ impl<'c> Notes<'c> {
                 notes.extend(self.counted_field(i.c, "the object keeps it"));
             }
             Fast => notes.extend(self.of_fast(i, node)),
+            DictSeq => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
+            DictLen | DictAt | DictAtV => {
+                // The list that is not made; its node has the dictionary as operand.
+                let list = self.operand(node, 0).map(|list| self.graph.def(list));
+                notes.push(self.lock(i.b, list.and_then(|list| self.operand(list, 0))));
+                if op == DictAtV {
+                    notes.push(format!("v{} counted: the dictionary keeps it", i.a));
+                }
+            }
             DictGetI | DictGetS | DictHasI | DictHasS | DictSetI | DictSetS => {
                 notes.push(self.lock(i.b, self.operand(node, 0)));
             }

@@ -5,6 +5,7 @@
 //! inlined, and take and return words in machine registers, where `value_step` returns a result in memory. Everything else,
 //! errors included, is left to `value_step`: a function that does not apply has changed nothing.
 
+use super::dicts;
 use super::dispatch::ValueFrame;
 use super::fast::position_of;
 use super::steps::{self, discard, own_list, put};
@@ -120,27 +121,42 @@ fn word_at(items: &ListItems, kind: ScalarKind, at: usize) -> Iteration {
     word.map_or(Iteration::End, Iteration::Element)
 }
 
-/// Stores elements `at` of two lists or strings over which a loop iterates in the registers of the instructions that read the
+/// Stores elements `at` of one or two sequences over which a loop iterates in the registers of the instructions that read the
 /// first elements.
 #[inline(never)]
-pub(super) fn next_pair(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
+pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
     let code = values.code;
-    let gets = [i.c - 2, i.c - 1].map(|get| &code.instrs[get as usize]);
+    let last = &code.instrs[i.c as usize - 1];
+    if i.a == 1 {
+        let mut value = IValue::None;
+        let next = fetch(last, at, values, &mut value);
+        if let Iteration::Element(word) = next {
+            keep(last, word, value, s, values);
+        }
+        return next;
+    }
+    let first = &code.instrs[i.c as usize - 2];
     let mut held = [IValue::None, IValue::None];
-    let [first, second] = &mut held;
+    let [one, two] = &mut held;
     // Both are read before either is stored: the other one may have ended.
-    let words = match (fetch(gets[0], at, values, first), fetch(gets[1], at, values, second)) {
+    let words = match (fetch(first, at, values, one), fetch(last, at, values, two)) {
         (Iteration::Element(first), Iteration::Element(second)) => [first, second],
         (Iteration::End, _) | (_, Iteration::End) => return Iteration::End,
         _ => return Iteration::Other,
     };
-    for ((get, word), value) in gets.into_iter().zip(words).zip(held) {
-        match get.op {
-            Opcode::ListGetV | Opcode::StrGet => put(&mut values.v[get.a as usize], value),
-            _ => s[get.a as usize] = word,
-        }
+    for ((get, word), value) in [first, last].into_iter().zip(words).zip(held) {
+        keep(get, word, value, s, values);
     }
     Iteration::Element(0)
+}
+
+/// Stores what [`fetch`] read in the register of the instruction.
+#[inline(always)]
+fn keep(get: &Instr, word: u64, value: IValue, s: &mut [u64], values: &mut ValueFrame<'_, '_>) {
+    match get.op {
+        Opcode::ListGetV | Opcode::StrGet | Opcode::DictAtV => put(&mut values.v[get.a as usize], value),
+        _ => s[get.a as usize] = word,
+    }
 }
 
 /// Reads element `at` as an instruction that reads the first element does. An element that is no word is stored in `value`.
@@ -151,6 +167,7 @@ fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>, value: &mut IVal
         Opcode::ListGetF => ScalarKind::Float,
         Opcode::ListGetB => ScalarKind::Bool,
         Opcode::ListGetV => return value_at(get.b, at, values, value),
+        Opcode::DictAt | Opcode::DictAtV => return dicts::next_part(get, at, values, value),
         _ => {
             let next = next_byte(get.b, at, values);
             if let (Iteration::Element(byte), Opcode::StrGet) = (&next, get.op) {

@@ -1,13 +1,15 @@
-//! Instructions on dictionaries whose keys are integers or strings and whose values are numbers.
+//! Instructions on dictionaries: on the values of keys, and on entries by position, which loops read instead of lists of them.
 //!
-//! Each tries the common case and returns whether, or with what, it applied; if not, it has changed nothing, and the call of
+//! Each of the first tries the common case and returns whether, or with what, it applied; if not, it has changed nothing, and the call of
 //! the kernel follows. Everything is passed and returned in machine registers. A dictionary whose only handle is in its
 //! register is accessed without a lock.
 
+use super::common::Iteration;
 use super::dispatch::ValueFrame;
-use super::steps::discard;
-use crate::bytecode::{Instr, Operand, OperandSource};
-use crate::intrinsic::{GROWTH_CHECKED, ScalarKind};
+use super::steps::{discard, put};
+use crate::bytecode::{DICT_VALUE, Instr, Opcode, Operand, OperandSource};
+use crate::error::KernelError;
+use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, index_error, index_in};
 use flambeau_ir::value::{Dict, DictKey, DictMap, IValue, Str};
 
 /// Returns the value of an integer key as a word.
@@ -51,6 +53,93 @@ pub(super) fn set_of_int(i: &Instr, key: i64, word: u64, values: &mut ValueFrame
 #[inline(never)]
 pub(super) fn set_of_str(i: &Instr, word: u64, values: &mut ValueFrame<'_, '_>) -> bool {
     with_str(i, values, |dict, key| write(dict, |map| set(map, key, i, word)).then_some(())).is_some()
+}
+
+/// Returns a dictionary whose entries have positions without gaps.
+///
+/// # Errors
+/// Returns an internal error for other values.
+pub(super) fn dense(mut value: IValue) -> Result<IValue, KernelError> {
+    let IValue::Dict(dict) = &mut value else { return Err(not_a_dict()) };
+    if !read(dict, DictMap::is_dense) {
+        write(dict, DictMap::close_gaps);
+    }
+    Ok(value)
+}
+
+/// Returns the number of entries.
+///
+/// # Errors
+/// Returns an internal error for other values.
+pub(super) fn length(operand: u32, v: &mut [IValue]) -> Result<u64, KernelError> {
+    match Operand(operand).register().map(|r| &mut v[r as usize]) {
+        Some(IValue::Dict(dict)) => Ok(read(dict, |map| map.len() as u64)),
+        _ => Err(not_a_dict()),
+    }
+}
+
+/// Returns the error of a read of an entry: an index that is out of range.
+#[cold]
+pub(super) fn entry_error(i: &Instr, v: &mut [IValue]) -> KernelError {
+    length(i.b, v).map_or_else(|error| error, |_| index_error())
+}
+
+#[cold]
+fn not_a_dict() -> KernelError {
+    KernelError::internal("an operand is not the dictionary that its type states")
+}
+
+/// Returns the key or value of an entry as a word. Negative positions count from the end.
+#[inline(never)]
+pub(super) fn word_at(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> Option<u64> {
+    at_position(i, at, values, |part| ScalarKind::of_field(i.d).unboxed(part?))
+}
+
+/// Stores the key or value of an entry in the register of the instruction; returns whether that was possible.
+#[inline(never)]
+pub(super) fn value_at(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> bool {
+    let Some(value) = at_position(i, at, values, |part| part.cloned()) else { return false };
+    put(&mut values.v[i.a as usize], value);
+    true
+}
+
+/// Calls `f` with the key or value of an entry, whose position may count from the end.
+#[inline(always)]
+fn at_position<R>(
+    i: &Instr,
+    at: i64,
+    values: &mut ValueFrame<'_, '_>,
+    f: impl FnOnce(Option<&IValue>) -> Option<R>,
+) -> Option<R> {
+    let IValue::Dict(dict) = &mut values.v[Operand(i.b).register()? as usize] else { return None };
+    read(dict, |map| f(part_of(map, index_in(at, map.len())?, i)))
+}
+
+/// Returns the key or value of an entry.
+#[inline(always)]
+fn part_of<'m>(map: &'m DictMap, at: usize, i: &Instr) -> Option<&'m IValue> {
+    let (key, value) = map.entry(at)?;
+    Some(if i.e == DICT_VALUE { value } else { key })
+}
+
+/// Reads the key or value of the entry at which a loop over a dictionary is: a word, or stores it in `value`.
+#[inline(always)]
+pub(super) fn next_part(
+    get: &Instr,
+    at: i64,
+    values: &mut ValueFrame<'_, '_>,
+    value: &mut IValue,
+) -> Iteration {
+    let Some(r) = Operand(get.b).register() else { return Iteration::Other };
+    let IValue::Dict(dict) = &mut values.v[r as usize] else { return Iteration::Other };
+    read(dict, |map| match part_of(map, at as usize, get) {
+        None => Iteration::End,
+        Some(part) if get.op == Opcode::DictAtV => {
+            *value = part.clone();
+            Iteration::Element(0)
+        }
+        Some(part) => ScalarKind::of_field(get.d).unboxed(part).map_or(Iteration::Other, Iteration::Element),
+    })
 }
 
 /// Replaces a number, or adds a key to a dictionary whose growth needs no check against the memory limit.

@@ -219,8 +219,8 @@ macro_rules! dispatch {
             Opcode::ListNextV => {
                 $jump!(iterate $i, 1, trip => common::next_value($i, trip, $values), _ => ());
             }
-            Opcode::PairNext => {
-                $jump!(iterate $i, 2, trip => common::next_pair($i, trip, $s.words(), $values), _ => ());
+            Opcode::EachNext => {
+                $jump!(iterate $i, $i.a, trip => common::next_of_each($i, trip, $s.words(), $values), _ => ());
             }
             Opcode::StrNext => {
                 $jump!(iterate $i, 1, trip => common::next_byte($i.b, trip, $values), word => $s.set($i.a, word));
@@ -252,6 +252,11 @@ macro_rules! dispatch {
             Opcode::StrAddInt => if fast::str_add_int($i, $s.int($i.b), $values) {
                 $jump!(skip 4);
             },
+            Opcode::DictAt => match dicts::word_at($i, $s.int($i.c), $values) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::DictAtV => if !dicts::value_at($i, $s.int($i.c), $values) $step,
             Opcode::DictGetI => if let Some(word) = dicts::get_of_int($i, $s.int($i.c), $values) {
                 $s.set($i.a, word);
                 $jump!(skip 1);
@@ -296,6 +301,8 @@ macro_rules! dispatch {
                 None => $step,
             },
             Opcode::Count
+            | Opcode::DictSeq
+            | Opcode::DictLen
             | Opcode::ListSetV
             | Opcode::GetSlot
             | Opcode::SetSlot
@@ -595,6 +602,12 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
         | Opcode::StrFind => {
             return Err(common::text_error(&i, s, values));
         }
+        Opcode::DictSeq => {
+            let dict = steps::fetch(Operand(i.b), code, s, v);
+            steps::put(&mut v[i.a as usize], dicts::dense(dict)?);
+        }
+        Opcode::DictLen => s[i.a as usize] = dicts::length(i.b, v)?,
+        Opcode::DictAt | Opcode::DictAtV => return Err(dicts::entry_error(&i, v)),
         Opcode::GetSlot => v[i.a as usize] = steps::get_slot(i.b, i.c, code, v)?,
         Opcode::SetSlot => {
             let value = steps::fetch(Operand(i.c), code, s, v);

@@ -162,7 +162,7 @@ impl ContinuedRun {
                 None => all | graph.effects(node),
             };
             let taken = graph.as_if(node).and_then(|branch| branch.taken(graph));
-            let is_skipped = graph.as_loop(node).is_some_and(|body| body.trip_count(graph) == Some(0));
+            let is_skipped = graph.as_loop(node).is_some_and(|body| body.never_runs(graph));
             let blocks = graph.blocks(node).filter(|&b| !is_skipped && taken.is_none_or(|t| t == b));
             pending.extend(blocks.flat_map(|block| graph.nodes(block)));
         }

@@ -463,3 +463,30 @@ fn a_call_in_an_unneeded_branch_writes_what_its_body_writes() {
     assert!(ends("aten::neg(%x)") > 0);
     assert_eq!(ends("aten::relu_(%x)"), 0, "the memory is the caller's");
 }
+
+#[test]
+fn a_condition_of_a_loop_without_effects_is_not_needed() {
+    let looped = |step: &str| {
+        format!(
+            "graph(%x : Tensor):
+  %zero : int = prim::Constant[value=0]()
+  %n : int = prim::Constant[value=3]()
+  %true : bool = prim::Constant[value=1]()
+  %d : float = prim::Constant[value=1.0]()
+  %b : Tensor = aten::gt(%x, %zero)
+  %c : bool = aten::allclose(%b, %x, %d, %d, %true)
+   = prim::Loop(%n, %true)
+    block0(%i : int):
+      {step}
+      -> (%c)
+  return (%x)
+"
+        )
+    };
+    assert_eq!(ends(&looped("%s : Tensor = aten::neg(%x)")), ["ok"]);
+    let inner = "%s : Tensor, %t : Tensor = prim::Loop(%zero, %true, %x, %x)
+        block0(%j : int, %u : Tensor, %v : Tensor):
+          %w : Tensor = aten::add_(%x, %x, %n)
+          -> (%c, %x, %x)";
+    assert_eq!(ends(&looped(inner)), ["ok"]);
+}

@@ -119,6 +119,13 @@ impl LoopView {
         self.counts(g).then_some(count.max(0) as u64)
     }
 
+    /// Returns whether constants state that the body never runs.
+    pub fn never_runs(self, g: &Graph) -> bool {
+        let count = g.constant(self.max_trip_count(g)).and_then(|c| c.as_int());
+        let condition = g.constant(self.initial_condition(g)).and_then(|c| c.as_bool());
+        count.is_some_and(|n| n <= 0) || condition == Some(false)
+    }
+
     /// Returns whether the body may run zero times. Code hoisted out of such a loop may run where it did not run
     /// before.
     pub fn may_skip(self, g: &Graph) -> bool {

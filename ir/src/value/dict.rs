@@ -242,6 +242,27 @@ impl DictMap {
         }
     }
 
+    /// Whether positions of entries count from 0 without gaps, as for [`DictMap::entry`].
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.entries.len() == self.live
+    }
+
+    /// Closes the gaps of removed entries; see [`DictMap::is_dense`].
+    pub fn close_gaps(&mut self) {
+        if !self.is_dense() {
+            self.compact();
+        }
+    }
+
+    /// Returns key and value of the entry at a position, in insertion order; `None` behind the last one and in a gap.
+    #[inline]
+    #[must_use]
+    pub fn entry(&self, at: usize) -> Option<(&IValue, &IValue)> {
+        let entry = self.entries.get(at)?.as_ref()?;
+        Some((&entry.key, &entry.value))
+    }
+
     /// Removes all entries.
     pub fn clear(&mut self) {
         walk::drop_nested(self.drain());

@@ -44,6 +44,13 @@ def counts(text: str):
             known["a"] += known[c] + 1
     return known["a"]
 
+
+def weights(known: Dict[str, float]):
+    s = 0.0
+    for name, weight in known.items():
+        s += weight * len(name)
+    return s
+
 # == bytecode
 # code(v0, v1): 8 words, 2 values
 #    0  s2 = ListLen v0                              ; may lock v0: the caller may hold it
@@ -55,7 +62,7 @@ def counts(text: str):
 #    6  s6 = ListGetF v1, s4                         ; may lock v1: the caller may hold it
 #    7  s7 = IToF s5
 #    8  s2 = FAdd s2, (FMul s7, s6)
-#    9  PairNext 5, 6, s4 -> 7                       ; may lock v0: the caller may hold it; may lock v1: the caller may hold it
+#    9  EachNext 5, 6, s4 -> 7                       ; may lock v0: the caller may hold it; may lock v1: the caller may hold it
 #   10  Drop v1
 #   11  Drop v0
 #   12  Ret (s2)
@@ -138,3 +145,17 @@ def counts(text: str):
 #   20  Fast DictGet, else                           ; no lock: v1 is the only handle
 #   21  s2 = aten::__getitem__.Dict_str(move v1, "a")
 #   22  Ret (s2)
+# code(v0): 8 words, 2 values
+#    0  v0 = DictSeq move v0
+#    1  s2 = DictLen v0                              ; may lock v0: the caller may hold it
+#    2  s3 = 0; s4 = 0
+#    3  JILe s2, 0 -> 11
+#    4  v1 = DictAtV v0, key s4                      ; may lock v0: the caller may hold it; v1 counted: the dictionary keeps it
+#    5  s5 = DictAt v0, value s4                     ; may lock v0: the caller may hold it
+#    6  s6 = StrLen v1
+#    7  Drop v1
+#    8  s7 = IToF s6
+#    9  s3 = FAdd s3, (FMul s5, s7)
+#   10  EachNext 4, 5, s4 -> 6                       ; may lock v0: the caller may hold it; v1 counted: the dictionary keeps it; may lock v0: the caller may hold it
+#   11  Drop v0
+#   12  Ret (s3)

@@ -55,6 +55,7 @@ impl Opcode {
         self.is_operation()
             || matches!(self, MovS | UnboxI | UnboxF | UnboxB | ListLen | ListGetI | ListGetF | ListGetB)
             || matches!(self, Is | IsNot | GetWord | AnyDefined | StrLen | StrByte | StrEq | StrNe | StrFind)
+            || matches!(self, DictLen | DictAt)
     }
 }
 
@@ -114,7 +115,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             word(Operand(i.b)).into_iter().for_each(|r| f(Read(r)));
             f(Write(i.a));
         }
-        ListGetI | ListGetF | ListGetB | StrByte | StrFind => {
+        ListGetI | ListGetF | ListGetB | StrByte | StrFind | DictAt => {
             f(Read(i.c));
             f(Write(i.a));
         }
@@ -125,16 +126,16 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
                 f(MayWrite(i.a));
             }
         }
-        PairNext => {
+        EachNext => {
             f(Read(u32::from(i.d)));
             f(Write(u32::from(i.d)));
-            for get in &emit.instrs[i.c as usize - 2..i.c as usize] {
-                if !matches!(get.op, Opcode::ListGetV | Opcode::StrGet) {
+            for get in &emit.instrs[(i.c - i.a) as usize..i.c as usize] {
+                if !matches!(get.op, Opcode::ListGetV | Opcode::StrGet | Opcode::DictAtV) {
                     f(MayWrite(get.a));
                 }
             }
         }
-        ListGetV | StrGet => f(Read(i.c)),
+        ListGetV | StrGet | DictAtV => f(Read(i.c)),
         ListSetI | ListSetF | ListSetB => {
             f(Read(i.b));
             f(Read(i.c));
@@ -150,7 +151,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             f(Write(i.a));
         }
         SetSlot => word(Operand(i.c)).into_iter().for_each(|r| f(Read(r))),
-        GetWord => f(Write(i.a)),
+        GetWord | DictLen => f(Write(i.a)),
         DictGetI | DictHasI => {
             f(Read(i.c));
             f(MayWrite(i.a));
@@ -186,7 +187,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             f(Write(i.a));
         }
         // Operands and results are tensors.
-        Transposed | Jmp | MovV | Drop | Count | GetSlot | Sync => {}
+        Transposed | Jmp | MovV | Drop | Count | GetSlot | DictSeq | Sync => {}
         Join => word(Operand(i.a)).into_iter().for_each(|r| f(Read(r))),
     }
 }
