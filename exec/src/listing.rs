@@ -56,6 +56,14 @@ impl Code {
         format!("{second:?} ({first:?} {first_arguments}), {d}")
     }
 
+    /// Returns the text of an instruction that reads the key or value of an entry.
+    fn entry(&self, i: &Instr) -> String {
+        let bank = if i.op == Opcode::DictAt { 's' } else { 'v' };
+        let part = if i.e == DICT_VALUE { "value" } else { "key" };
+        let (dict, at) = (self.show(Operand(i.b)), self.word(ScalarKind::Int, i.c));
+        format!("{bank}{} = {:?} {dict}, {part} {at}", i.a, i.op)
+    }
+
     fn site(&self, at: u32) -> String {
         let site = &self.sites[at as usize];
         let name = match &site.work {
@@ -115,10 +123,7 @@ impl Code {
             MovV => format!("v{} = move v{}", i.a, i.b),
             Load => format!("v{} = {}", i.a, o(i.b)),
             DictSeq => format!("v{} = DictSeq {}", i.a, o(i.b)),
-            DictAt | DictAtV => {
-                let (bank, part) = entry_part(i);
-                format!("{bank}{} = {name} {}, {part} {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
-            }
+            DictAt | DictAtV => self.entry(i),
             UnboxI | UnboxF | UnboxB | ListLen | StrLen | DictLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
             Count => format!("Count {}", i.a),
@@ -201,12 +206,6 @@ impl Code {
 /// Returns positions of instructions, in order.
 fn positions(range: Range<u32>) -> String {
     range.map(|at| at.to_string()).collect::<Vec<_>>().join(", ")
-}
-
-/// Returns the bank of the result of an instruction that reads an entry of a dictionary, and what it reads.
-fn entry_part(i: &Instr) -> (char, &'static str) {
-    let bank = if i.op == Opcode::DictAt { 's' } else { 'v' };
-    (bank, if i.e == DICT_VALUE { "value" } else { "key" })
 }
 
 /// Formats a constant, abbreviated to 40 characters.
