@@ -412,7 +412,7 @@ const _: () = assert!(size_of::<Instr>() == 16);
 
 /// In field `e` of an instruction that makes the string of a byte: the identity of the string is observable, so it is a new one.
 pub(crate) const IDENTIFIED: u8 = 1;
-/// In field `e` of [`Opcode::DictAt`]: the value of the entry, not its key.
+/// In field `e` of [`Opcode::DictAt`] and [`Opcode::DictAtV`]: the value of the entry, not its key.
 pub(crate) const DICT_VALUE: u8 = 1;
 /// In field `e` of an instruction that computes a condition: the instruction behind those that it skips tests the condition, and
 /// is performed at once.

@@ -169,6 +169,17 @@ def test_fuzzing_checks_a_right_pass():
     assert report.checked > 0
 
 
+def test_what_is_no_pass_is_not_fuzzed():
+    for target in ("cse", flambeau.jit.script(lambda_like)):
+        with pytest.raises(flambeau.MisuseError, match="`fuzz` takes a pass"):
+            flambeau.fuzz(target, seconds=1)
+
+
+def lambda_like(x: int) -> int:
+    return x
+
+
+
 def test_handles_have_the_methods_of_pytorch():
     graph = flambeau.CompilationUnit("def f(x):\n    y = x.view(-1)\n    y.add_(1)\n    return x.sum()\n").f.graph
     view, write = graph.findNode("aten::view"), graph.findNode("aten::add_")

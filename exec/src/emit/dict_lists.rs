@@ -1,8 +1,8 @@
-//! Lists of what a dictionary contains, which are not made.
+//! Virtual lists: lists of the contents of a dictionary that are not materialized.
 //!
 //! A loop over a dictionary iterates over a list of its keys, values or items. If nothing writes the dictionary while the list is
 //! used, and the list is only counted and read, its register holds the dictionary instead, and its elements are those of the
-//! dictionary. An item is not made either, if it is unpacked at once.
+//! dictionary. The pair of an item is not materialized either, if it is unpacked at once.
 
 use super::conditions::kind_of;
 use super::{Emit, Loc};
@@ -12,8 +12,8 @@ use crate::intrinsic::{Intrinsic, ScalarKind};
 use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type, ValueId};
 
-/// Returns the nodes whose lists are not made. Linear in the graph; a graph without such nodes is not analysed.
-pub(super) fn unmade_lists(graph: &Graph) -> NodeSet {
+/// Returns the nodes whose lists are virtual. Linear in the graph; a graph without such nodes is not analysed.
+pub(super) fn virtual_lists(graph: &Graph) -> NodeSet {
     let mut found = NodeSet::new();
     let lists = graph.registry().column::<DictList>();
     let of = |node: NodeId| graph.op(node).row().and_then(|row| lists.get(row).copied());
@@ -67,7 +67,7 @@ fn unpacked_next(graph: &Graph, get: NodeId) -> Option<NodeId> {
 }
 
 impl Emit<'_> {
-    /// Emits what a node of [`unmade_lists`] does instead of making a list.
+    /// Emits a virtual list: the dictionary, which the register of the list keeps alive.
     pub(super) fn dict_sequence(&mut self, node: NodeId) {
         let (dict, moved) = self.stored(node, 0);
         self.end_operands(node, 0..1, moved);
@@ -75,14 +75,14 @@ impl Emit<'_> {
         self.push(node, Opcode::DictSeq, dest, dict.0, 0);
     }
 
-    /// Returns what a list is of, if it is not made.
-    pub(super) fn unmade_list(&self, list: ValueId) -> Option<DictList> {
+    /// Returns the contents of a list, if it is virtual.
+    pub(super) fn virtual_list(&self, list: ValueId) -> Option<DictList> {
         let def = self.graph.def(list);
         let contents = self.graph.registry().facet::<DictList>(self.graph.op(def).row()?)?;
-        self.unmade.contains(def).then_some(*contents)
+        self.virtual_lists.contains(def).then_some(*contents)
     }
 
-    /// Emits the read of an element of a list that is not made.
+    /// Emits the read of an element of a virtual list.
     pub(super) fn dict_get(&mut self, node: NodeId, contents: DictList, index: ValueId) {
         let graph = self.graph;
         let dict = self.peek(graph.operand(node, 0));
@@ -93,7 +93,8 @@ impl Emit<'_> {
                 self.unpacked.insert(unpack);
                 graph.results(unpack).zip([0, DICT_VALUE]).collect()
             }
-            _ => vec![(graph.result(node, 0), DICT_VALUE)],
+            // Items are only read by nodes whose results are unpacked.
+            (DictList::Values | DictList::Items, _) => vec![(graph.result(node, 0), DICT_VALUE)],
         };
         for (result, part) in parts.into_iter().filter(|(result, _)| graph.use_count(*result) != 0) {
             let kind = kind_of(graph.ty(result));

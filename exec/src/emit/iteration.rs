@@ -1,14 +1,15 @@
-//! Loops over ranges, and over the elements of lists and strings.
+//! Loops over ranges, and over the elements of lists, strings and dictionaries.
 //!
-//! The trip count of a loop starts at 0, and the element of a range is a sum with it. If nothing else uses the trip count, the loop
-//! counts from the start of the range instead, and the count is the element.
+//! The iteration counter of a loop starts at 0, and the element of a range is a sum with it. If nothing else uses the counter, the
+//! loop counts from the start of the range instead, and the counter is the element.
 //!
 //! The body of `for x in xs` begins with `x = xs[i]`, and the loop ends where `i` is the length of `xs`. If nothing writes the list
-//! from the computation of its length to the end of the loop, every index of an element is in range, and the first index that is
-//! not ends the loop. So the end of the loop fetches the next element itself (`ListNext`), with one comparison for both. The
-//! instruction at the start of the body remains for the first element, and for lists that `ListNext` does not read. A string is never
-//! written (`StrNext`). A loop over the elements of two, as `zip` makes it, ends with the shorter one (`EachNext`), and so does one over
-//! a dictionary.
+//! from the computation of its length to the end of the loop, an index is in range exactly if the loop continues. So the end of the
+//! loop fetches the next element itself (`ListNext`), with one comparison for both. The instruction at the start of the body remains
+//! for the first element, and for errors. Strings are never written (`StrNext`), and of a dictionary [`super::dict_lists`] has proved
+//! that it is not. `EachNext` fetches the elements of two sequences, as `zip` makes them, or the parts of an item: at most
+//! [`MAX_READS`] elements per iteration. Loops with more of them, and those whose counter is not in the first 256 registers, test the
+//! counter and check each index.
 
 use super::Emit;
 use super::conditions::kind_of;
@@ -22,19 +23,20 @@ use smallvec::{SmallVec, smallvec};
 
 /// Maximal number of terms of a conjunction that are inspected: terms may be shared.
 const MAX_TERMS: usize = 16;
-/// Maximal number of sequences whose elements the end of a loop fetches.
-const MAX_SEQUENCES: usize = 2;
+/// Maximal number of elements that the end of a loop fetches, hence also of sequences.
+const MAX_READS: usize = 2;
 
-/// Returns the start of the range that a loop counts, if its trip count is only used for elements of this range, with step 1.
+/// Returns the start of the range over which a loop iterates, if its counter is only used for elements of this range, with step 1. A
+/// loop without limit has none: the sum of the start and its limit would overflow.
 pub(super) fn counted_from(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let body = graph.blocks(node).next()?;
     let is_unlimited = graph.constant(graph.operand(node, 0)).and_then(|n| n.as_int()) == Some(i64::MAX);
     let mut start = None;
-    for only in graph.uses(graph.block_inputs(body).next()?) {
-        let element = graph.registry().facet::<Intrinsic>(graph.op(only.user).row()?)?;
-        let mut arguments = graph.operands(only.user).skip(1);
+    for used in graph.uses(graph.block_inputs(body).next()?) {
+        let element = graph.registry().facet::<Intrinsic>(graph.op(used.user).row()?)?;
+        let mut arguments = graph.operands(used.user).skip(1);
         let (from, step) = (arguments.next()?, graph.constant(arguments.next()?)?);
-        let is_element = *element == Intrinsic::RangeElement && only.index == 0 && step.as_int() == Some(1);
+        let is_element = *element == Intrinsic::RangeElement && used.index == 0 && step.as_int() == Some(1);
         if !is_element || is_unlimited || *start.get_or_insert(from) != from {
             return None;
         }
@@ -48,27 +50,26 @@ pub(super) fn counted_from(graph: &Graph, node: NodeId) -> Option<ValueId> {
     })
 }
 
-/// Lists and strings over which a loop iterates together: nothing writes them before the loop ends.
+/// Sequences over which a loop iterates together: nothing writes them before the loop ends.
 #[derive(Clone)]
 pub(super) struct Iterated {
-    sequences: SmallVec<[ValueId; MAX_SEQUENCES]>,
-    /// The position in them, which counts from a number that is not negative to the least length.
+    sequences: SmallVec<[ValueId; MAX_READS]>,
+    /// The position in them, which counts from a number that is not negative to the minimal length.
     index: ValueId,
 }
 
-/// Lists and strings by the loops that iterate over them.
+/// Sequences by the loops that iterate over them.
 pub(super) type IteratedSequences = HashMap<NodeId, Iterated, FxBuildHasher>;
 
-/// Returns the lists and strings over which loops of a graph iterate. Linear in the graph; a graph without loops over lists is not
-/// analysed.
-pub(super) fn iterated_sequences(graph: &Graph, unmade: &NodeSet) -> IteratedSequences {
+/// Returns the sequences over which loops of a graph iterate. Linear in the graph; a graph without loops over lists is not analysed.
+pub(super) fn iterated_sequences(graph: &Graph, virtual_lists: &NodeSet) -> IteratedSequences {
     let loops = Loops { graph, intrinsics: graph.registry().column::<Intrinsic>() };
     let nodes = graph.nodes_deep().filter(|node| graph.is_prim(*node, Prim::Loop));
     let mut found: Vec<Counted> = nodes.filter_map(|node| loops.counted(node)).collect();
-    // Of a list that is not made, it is known that the dictionary does not change.
+    // The dictionary of a virtual list is known not to change.
     let is_list = |length: NodeId| {
-        let is_unmade = graph.operands(length).any(|list| unmade.contains(graph.def(list)));
-        loops.intrinsic(length) == Some(Intrinsic::ListLen) && !is_unmade
+        let is_virtual = graph.operands(length).any(|list| virtual_lists.contains(graph.def(list)));
+        loops.intrinsic(length) == Some(Intrinsic::ListLen) && !is_virtual
     };
     if found.iter().any(|counted| counted.lengths.iter().any(|length| is_list(*length))) {
         let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
@@ -96,10 +97,10 @@ pub(super) fn iterated_sequences(graph: &Graph, unmade: &NodeSet) -> IteratedSeq
     found.into_iter().map(iterated).collect()
 }
 
-/// Nodes that compute the lengths of lists and strings.
-type Lengths = SmallVec<[NodeId; MAX_SEQUENCES]>;
+/// Nodes that compute the lengths of sequences.
+type Lengths = SmallVec<[NodeId; MAX_READS]>;
 
-/// A loop that counts to the least of some lengths.
+/// A loop that counts to the minimum of some lengths.
 struct Counted {
     node: NodeId,
     lengths: Lengths,
@@ -139,7 +140,7 @@ impl Loops<'_> {
         None
     }
 
-    /// Returns the lengths to which the trip count of a loop counts, and the trip count or the element of a range from a constant
+    /// Returns the lengths to which the counter of a loop counts, and the counter or the element of a range from a constant
     /// to the length.
     fn range(&self, node: NodeId, body: BlockId) -> Option<(Lengths, ValueId)> {
         let graph = self.graph;
@@ -158,7 +159,7 @@ impl Loops<'_> {
         Some((self.lengths(stop)?, graph.result(element.user, 0)))
     }
 
-    /// Returns the nodes that compute the lengths of which a value is the least.
+    /// Returns the nodes that compute the lengths of which a value is the minimum.
     fn lengths(&self, value: ValueId) -> Option<Lengths> {
         let graph = self.graph;
         let length = |value| {
@@ -202,14 +203,14 @@ impl Loops<'_> {
     }
 }
 
-/// Whether an instruction reads an element of a list or string.
+/// Whether an instruction reads an element of a list, string or dictionary.
 fn is_get(op: Opcode) -> bool {
     use Opcode::{DictAt, DictAtV, ListGetB, ListGetF, ListGetI, ListGetV, StrByte, StrGet};
     matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | StrByte | StrGet | DictAt | DictAtV)
 }
 
 impl Emit<'_> {
-    /// Returns the number of instructions that read the elements at the current position of the lists or strings over which a loop
+    /// Returns the number of instructions that read the elements at the current position of the sequences over which a loop
     /// iterates, if its body at `at` begins with these, and the position is in a register.
     pub(super) fn iterated_reads(&self, at: u32, loop_node: NodeId, index: u32) -> Option<usize> {
         let iterated = self.iterated.get(&loop_node)?;
@@ -230,10 +231,10 @@ impl Emit<'_> {
             }
             reads += 1;
         }
-        (unread.is_empty() && reads <= MAX_SEQUENCES).then_some(reads)
+        (unread.is_empty() && reads <= MAX_READS).then_some(reads)
     }
 
-    /// Lets the ends of loops over lists and strings fetch the next elements.
+    /// Lets the ends of loops over sequences fetch the next elements.
     pub(super) fn fetch_next_elements(&mut self) {
         if self.iterated.is_empty() {
             return;

@@ -91,8 +91,8 @@ pub(crate) struct Emit<'g> {
     bytes: NodeSet,
     tasks: TaskPlan,
     iterated: IteratedSequences,
-    /// Nodes whose lists of what a dictionary contains are not made.
-    unmade: NodeSet,
+    /// Nodes whose lists of the contents of a dictionary are not materialized.
+    virtual_lists: NodeSet,
     /// Nodes that unpack items of these, which are emitted with the read of the item.
     unpacked: NodeSet,
     /// Parameters of the bodies of loops that count from the start of a range.
@@ -209,7 +209,7 @@ fn declared(graph: &Graph) -> Box<[Type]> {
 impl<'g> Emit<'g> {
     fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
         let bytes = byte_reads(graph);
-        let unmade = dict_lists::unmade_lists(graph);
+        let virtual_lists = dict_lists::virtual_lists(graph);
         let deferred = deferred_comparisons(graph, &bytes);
         let mut emit = Emit {
             graph,
@@ -218,8 +218,8 @@ impl<'g> Emit<'g> {
             deferred,
             bytes,
             tasks: TaskPlan::new(graph, callees),
-            iterated: iteration::iterated_sequences(graph, &unmade),
-            unmade,
+            iterated: iteration::iterated_sequences(graph, &virtual_lists),
+            virtual_lists,
             unpacked: NodeSet::new(),
             ranges: NodeSet::new(),
             loc: ValueMap::for_values(graph, Loc::Nowhere),

@@ -29,7 +29,7 @@ impl Emit<'_> {
             OpKind::Prim(prim) => self.prim(node, prim),
             OpKind::Row(row) => {
                 let intrinsic = self.graph.registry().facet::<Intrinsic>(row).copied();
-                if self.unmade.contains(node) {
+                if self.virtual_lists.contains(node) {
                     self.dict_sequence(node);
                 } else if let Some([text, byte]) = byte_search(self.graph, &self.bytes, node) {
                     self.find_byte(node, text, byte);
@@ -501,14 +501,14 @@ impl Emit<'_> {
         }
         let from = self.peek(list);
         let dest = self.result_word(node);
-        let op = if self.unmade_list(list).is_some() { Opcode::DictLen } else { Opcode::ListLen };
+        let op = if self.virtual_list(list).is_some() { Opcode::DictLen } else { Opcode::ListLen };
         self.push(node, op, dest, from.0, 0);
         self.end_operands(node, 0..1, false);
         true
     }
 
     fn list_get(&mut self, node: NodeId, list: ValueId, index: ValueId) -> bool {
-        if let Some(contents) = self.unmade_list(list) {
+        if let Some(contents) = self.virtual_list(list) {
             self.dict_get(node, contents, index);
             return true;
         }

@@ -87,7 +87,7 @@ impl<'c> Notes<'c> {
             Fast => notes.extend(self.of_fast(i, node)),
             DictSeq => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
             DictLen | DictAt | DictAtV => {
-                // The list that is not made; its node has the dictionary as operand.
+                // The node of a virtual list has the dictionary as operand.
                 let list = self.operand(node, 0).map(|list| self.graph.def(list));
                 notes.push(self.lock(i.b, list.and_then(|list| self.operand(list, 0))));
                 if op == DictAtV {
