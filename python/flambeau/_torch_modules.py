@@ -12,6 +12,7 @@ A class of the user that derives from :class:`ScriptModule` is compiled after it
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import threading
 import types
@@ -189,6 +190,11 @@ class Method(ScriptFunction):
             return self._function(*args, **kwargs)
         finally:
             _native.set_grad_enabled(before)
+
+
+def _signature(schema: str) -> str:
+    """Returns the schema of a method without its first parameter, the module."""
+    return re.sub(r"\([^ ]+ self(, )?", "(", schema, count=1)
 
 
 class TorchModule(_Module, ScriptModule):
@@ -495,6 +501,13 @@ class TorchModule(_Module, ScriptModule):
                     f"Object of type {own} is not compatible with interface {wanted}\nClass '{own}' does not have method "
                     f"'{method}' but '{wanted}' does. Mark the method with `@torch.jit.export` to compile it"
                 )
+            # What the attribute holds has the signatures of the interface.
+            if isinstance(part, types.FunctionType) and isinstance(old := self._modules.get(name), TorchModule):
+                found, expected = (_signature(module._native.method(method).schema) for module in (value, old))
+                if found != expected:
+                    raise misuse(
+                        f"Method on class '{own}' (1) is not compatible with interface '{wanted}' (2)\n  (1) {found}\n  (2) {expected}"
+                    )
 
     def __dir__(self) -> Any:
         if "_native" not in self.__dict__:

@@ -431,3 +431,39 @@ def test_programs_with_unused_methods_are_saved():
     file.seek(0)
     with pytest.raises((RuntimeError, flambeau.Error), match="annotated to be ignored and cannot be run"):
         jit.load(file)(1)
+
+
+@jit.interface
+class Changeable(torch.nn.Module):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Holder(torch.nn.Module):
+    part: Changeable
+
+    def __init__(self):
+        super().__init__()
+        self.part = torch.nn.ReLU()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.part.forward(x)
+
+
+class OfAnotherName(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+class OfAnotherResult(torch.nn.Module):
+    def forward(self, input: torch.Tensor) -> int:
+        return input.dim()
+
+
+def test_a_module_of_an_interface_is_replaced_by_one_with_its_signatures():
+    holder = jit.script(Holder())
+    for other in (OfAnotherName(), OfAnotherResult()):
+        with pytest.raises(RuntimeError, match="is not compatible with interface"):
+            holder.part = jit.script(other)
+    holder.part = jit.script(torch.nn.Tanh())
+    assert torch.equal(holder(torch.ones(2)), torch.tanh(torch.ones(2)))
