@@ -103,6 +103,8 @@ def fuzz(target: Callable[[Graph], Any], seconds: float = 10, seed: int = 0) -> 
     """Runs a pass on generated programs, compares each with the program before, and reduces the first failure. Equal seeds
     generate equal programs."""
     if not callable(target) or hasattr(target, "graph"):
+        from .errors import misuse
+
         raise misuse(f"`fuzz` takes a pass, which is a function of a graph, and not a {type(target).__name__}")
     function: Any = target._function if isinstance(target, RewritePass) else target
     name = getattr(target, "__name__", "pass")
