@@ -5,15 +5,16 @@
 //! dictionary. The pair of an item is not materialized either, if it is unpacked at once.
 
 use super::conditions::kind_of;
+use super::write_proofs::WriteProofs;
 use super::{Emit, Loc};
 use crate::bytecode::{DICT_VALUE, Opcode};
 use crate::fast_path::DictList;
 use crate::intrinsic::{Intrinsic, ScalarKind};
-use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
 use flambeau_ir::{Graph, NodeId, NodeSet, Prim, Type, ValueId};
 
 /// Returns the nodes whose lists are virtual. Linear in the graph; a graph without such nodes is not analysed.
-pub(super) fn virtual_lists(graph: &Graph) -> NodeSet {
+pub(super) fn virtual_lists(proofs: &WriteProofs<'_>) -> NodeSet {
+    let graph = proofs.graph;
     let mut found = NodeSet::new();
     let lists = graph.registry().column::<DictList>();
     let of = |node: NodeId| graph.op(node).row().and_then(|row| lists.get(row).copied());
@@ -24,13 +25,12 @@ pub(super) fn virtual_lists(graph: &Graph) -> NodeSet {
     if candidates.is_empty() {
         return found;
     }
-    let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
-    let writes = WriteOrder::new(graph, &alias, &dominance);
+    let (alias, dominance, writes) = proofs.get();
     for node in candidates {
         let block = graph.parent(node);
         let ends = graph.uses(graph.result(node, 0)).map(|u| graph.ancestor_in(u.user, block));
         let Some(end) = ends.map(|end| Some(dominance.span(end?).end)).max().flatten() else { continue };
-        if !writes.writes_to(&alias, graph.operand(node, 0), dominance.order(node)..end) {
+        if !writes.writes_to(alias, graph.operand(node, 0), dominance.order(node)..end) {
             found.insert(node);
         }
     }

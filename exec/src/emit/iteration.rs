@@ -13,9 +13,9 @@
 
 use super::Emit;
 use super::conditions::kind_of;
+use super::write_proofs::WriteProofs;
 use crate::bytecode::{Instr, Opcode};
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
-use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
 use flambeau_ir::{BlockId, Column, Graph, NodeId, NodeSet, Prim, ValueId};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -62,7 +62,8 @@ pub(super) struct Iterated {
 pub(super) type IteratedSequences = HashMap<NodeId, Iterated, FxBuildHasher>;
 
 /// Returns the sequences over which loops of a graph iterate. Linear in the graph; a graph without loops over lists is not analysed.
-pub(super) fn iterated_sequences(graph: &Graph, virtual_lists: &NodeSet) -> IteratedSequences {
+pub(super) fn iterated_sequences(proofs: &WriteProofs<'_>, virtual_lists: &NodeSet) -> IteratedSequences {
+    let graph = proofs.graph;
     let loops = Loops { graph, intrinsics: graph.registry().column::<Intrinsic>() };
     let nodes = graph.nodes_deep().filter(|node| graph.is_prim(*node, Prim::Loop));
     let mut found: Vec<Counted> = nodes.filter_map(|node| loops.counted(node)).collect();
@@ -72,8 +73,7 @@ pub(super) fn iterated_sequences(graph: &Graph, virtual_lists: &NodeSet) -> Iter
         loops.intrinsic(length) == Some(Intrinsic::ListLen) && !is_virtual
     };
     if found.iter().any(|counted| counted.lengths.iter().any(|length| is_list(*length))) {
-        let (alias, dominance) = (AliasDb::new(graph), Dominance::new(graph));
-        let writes = WriteOrder::new(graph, &alias, &dominance);
+        let (alias, dominance, writes) = proofs.get();
         let is_unchanged = |node: NodeId, length: NodeId| {
             // An iteration of an outer loop may write after this loop what its next iteration reads.
             let mut outermost = node;
@@ -82,7 +82,7 @@ pub(super) fn iterated_sequences(graph: &Graph, virtual_lists: &NodeSet) -> Iter
                 outermost = owner;
             }
             let range = dominance.order(length)..dominance.span(outermost).end;
-            !writes.writes_to(&alias, graph.operand(length, 0), range)
+            !writes.writes_to(alias, graph.operand(length, 0), range)
         };
         found.retain(|counted| {
             counted.lengths.iter().all(|length| !is_list(*length) || is_unchanged(counted.node, *length))

@@ -18,6 +18,7 @@ mod peephole;
 mod regs;
 mod tasks;
 mod words;
+mod write_proofs;
 
 use crate::bailout::BailoutFailures;
 use crate::bytecode::{CallSite, Code, Instr, Opcode, Operand, SiteOp};
@@ -42,6 +43,7 @@ use rustc_hash::FxBuildHasher;
 use std::ops::Range;
 use std::sync::Arc;
 use tasks::TaskPlan;
+use write_proofs::WriteProofs;
 
 /// Location of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +211,8 @@ fn declared(graph: &Graph) -> Box<[Type]> {
 impl<'g> Emit<'g> {
     fn new(graph: &'g Graph, callees: &'g dyn Callees) -> Self {
         let bytes = byte_reads(graph);
-        let virtual_lists = dict_lists::virtual_lists(graph);
+        let proofs = WriteProofs::new(graph);
+        let virtual_lists = dict_lists::virtual_lists(&proofs);
         let deferred = deferred_comparisons(graph, &bytes);
         let mut emit = Emit {
             graph,
@@ -218,7 +221,7 @@ impl<'g> Emit<'g> {
             deferred,
             bytes,
             tasks: TaskPlan::new(graph, callees),
-            iterated: iteration::iterated_sequences(graph, &virtual_lists),
+            iterated: iteration::iterated_sequences(&proofs, &virtual_lists),
             virtual_lists,
             unpacked: NodeSet::new(),
             ranges: NodeSet::new(),

@@ -585,7 +585,7 @@ impl<'a> Cx<'a> {
             (Some(a), Some(b), Some(s)) if s != 0 => Some(range_length(a, b, s)),
             _ => None,
         };
-        Ok(Sugar::Range(Rc::new(Range { start, stop, step, counts_from_zero, length })))
+        Ok(Sugar::Range(Rc::new(Range { start, stop, step, counts_from_zero, length, is_endless: false })))
     }
 }
 

@@ -396,7 +396,14 @@ impl<'a> Cx<'a> {
         let step = self.constant(1_i64);
         let stop = self.constant(i64::MAX);
         let counts_from_zero = self.known_int(start) == Some(0);
-        let count = Sugar::Range(Rc::new(Range { start, stop, step, counts_from_zero, length: None }));
+        let count = Sugar::Range(Rc::new(Range {
+            start,
+            stop,
+            step,
+            counts_from_zero,
+            length: None,
+            is_endless: true,
+        }));
         Ok(Sugar::Zip([count, inner].into()))
     }
 
@@ -416,10 +423,8 @@ impl<'a> Cx<'a> {
             Sugar::Range(range) => range.length.and_then(|n| usize::try_from(n).ok()),
             Sugar::Zip(parts) => {
                 // `enumerate`'s unbounded counter does not limit the other iterables.
-                let endless =
-                    |p: &Sugar| matches!(p, Sugar::Range(r) if self.known_int(r.stop) == Some(i64::MAX));
-                let lengths: Option<Vec<usize>> =
-                    parts.iter().filter(|p| !endless(p)).map(|p| self.static_length(p)).collect();
+                let limits = parts.iter().filter(|part| !is_endless(part));
+                let lengths: Option<Vec<usize>> = limits.map(|p| self.static_length(p)).collect();
                 lengths?.into_iter().min()
             }
             _ => None,
@@ -435,11 +440,8 @@ impl<'a> Cx<'a> {
             }
             Sugar::Zip(parts) => {
                 let mut lengths = Vec::new();
-                for part in parts.iter() {
-                    let endless = matches!(part, Sugar::Range(r) if self.known_int(r.stop) == Some(i64::MAX));
-                    if !endless {
-                        lengths.push(self.length(span, part)?);
-                    }
+                for part in parts.iter().filter(|part| !is_endless(part)) {
+                    lengths.push(self.length(span, part)?);
                 }
                 self.at(span);
                 match lengths.as_slice() {
@@ -631,6 +633,11 @@ impl<'a> Cx<'a> {
 }
 
 /// Describes elements that a list of the annotated type does not hold.
+/// Whether the length of a part of a `zip` is no limit.
+fn is_endless(part: &Sugar) -> bool {
+    matches!(part, Sugar::Range(range) if range.is_endless)
+}
+
 fn list_mismatch(annotated: Type, found: Type) -> String {
     let (annotated, found) = (annotated.annotation(), found.annotation());
     format!(

@@ -103,6 +103,8 @@ pub struct Range {
     pub counts_from_zero: bool,
     /// The number of iterations, if known at compile time.
     pub length: Option<i64>,
+    /// Whether the range is the counter of `enumerate`, which does not limit the iterables beside it.
+    pub is_endless: bool,
 }
 
 /// A kind of compile-time value that a resolver adds to the language.

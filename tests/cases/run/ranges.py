@@ -20,6 +20,15 @@ def rows(x):
         total += float(r.sum())
     return total
 
+def largest(xs: List[int]):
+    out: List[int] = []
+    for x, i in zip(xs, range(0, 9223372036854775807, 9223372036854775806)):
+        out.append(i)
+    for n, i in enumerate(range(9223372036854775805, 9223372036854775807)):
+        out.append(n)
+    return out
+
+# run: largest([1, 2, 3, 4]) == [0, 9223372036854775806, 0, 1]
 # run: f(7) == [1, 3, 5, 7, 4, 1]
 # run: f(0) == []
 # run: pairs([1, 2, 3], ["a", "b"]) == ["01a", "12b"]
