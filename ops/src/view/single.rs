@@ -39,8 +39,8 @@ impl Run {
                 let mut numbers = ViewNumbers::default();
                 for i in 1..cx.arg_count() {
                     let more: SmallVec<[Option<i64>; 4]> = match cx.arg(i)? {
-                        // Whether an expansion is implicit changes nothing.
-                        IValue::Bool(_) => continue,
+                        // Whether an expansion is implicit changes nothing, and `out` takes a copy of the view.
+                        IValue::Bool(_) | IValue::Tensor(_) => continue,
                         IValue::List(_) => cx.ints(i)?.into_iter().map(Some).collect(),
                         _ => smallvec![cx.opt_int(i)?],
                     };
