@@ -26,18 +26,17 @@ const MAX_TERMS: usize = 16;
 /// Maximal number of elements that the end of a loop fetches, hence also of sequences.
 const MAX_READS: usize = 2;
 
-/// Returns the start of the range over which a loop iterates, if its counter is only used for elements of this range, with step 1. A
-/// loop without limit has none: the sum of the start and its limit would overflow.
+/// Returns the start of the range over which a loop iterates, if its counter is only used for elements of this range, with step 1.
+/// The sum of the start and the limit of the loop must not overflow, as it may for `enumerate` with a start.
 pub(super) fn counted_from(graph: &Graph, node: NodeId) -> Option<ValueId> {
     let body = graph.blocks(node).next()?;
-    let is_unlimited = graph.constant(graph.operand(node, 0)).and_then(|n| n.as_int()) == Some(i64::MAX);
     let mut start = None;
     for used in graph.uses(graph.block_inputs(body).next()?) {
         let element = graph.registry().facet::<Intrinsic>(graph.op(used.user).row()?)?;
         let mut arguments = graph.operands(used.user).skip(1);
         let (from, step) = (arguments.next()?, graph.constant(arguments.next()?)?);
         let is_element = *element == Intrinsic::RangeElement && used.index == 0 && step.as_int() == Some(1);
-        if !is_element || is_unlimited || *start.get_or_insert(from) != from {
+        if !is_element || *start.get_or_insert(from) != from {
             return None;
         }
     }
@@ -46,8 +45,26 @@ pub(super) fn counted_from(graph: &Graph, node: NodeId) -> Option<ValueId> {
         let is_number = kind_of(graph.ty(*start)) == Some(ScalarKind::Int);
         let is_before =
             graph.constant(*start).is_some() || graph.ancestor_in(graph.def(*start), body).is_none();
-        is_number && is_before
+        is_number && is_before && is_length_from(graph, graph.operand(node, 0), *start, MAX_TERMS)
     })
+}
+
+/// Whether a value is at most the number of integers from a start that are representable.
+fn is_length_from(graph: &Graph, value: ValueId, start: ValueId, depth: usize) -> bool {
+    let number = |value| graph.constant(value).and_then(|number| number.as_int());
+    if let (Some(value), Some(start)) = (number(value), number(start)) {
+        return value.checked_add(start).is_some();
+    }
+    let def = graph.def(value);
+    match graph.op(def).row().and_then(|row| graph.registry().facet::<Intrinsic>(row)) {
+        Some(Intrinsic::RangeLength) => {
+            graph.operand(def, 0) == start && number(graph.operand(def, 2)) == Some(1)
+        }
+        Some(Intrinsic::Scalar(ScalarOp::IMin)) if depth > 0 => {
+            graph.operands(def).take(2).any(|part| is_length_from(graph, part, start, depth / 2))
+        }
+        _ => false,
+    }
 }
 
 /// Sequences over which a loop iterates together: nothing writes them before the loop ends.

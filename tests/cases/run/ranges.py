@@ -29,6 +29,14 @@ def largest(xs: List[int]):
     return out
 
 # run: largest([1, 2, 3, 4]) == [0, 9223372036854775806, 0, 1]
+def from_the_largest(xs: List[int], start: int):
+    out: List[int] = []
+    for n, x in enumerate(xs, start):
+        if n != 0:
+            out.append(x)
+    return out
+
+# run: from_the_largest([1, 2, 3], 9223372036854775806) == [1, 2, 3]
 # run: f(7) == [1, 3, 5, 7, 4, 1]
 # run: f(0) == []
 # run: pairs([1, 2, 3], ["a", "b"]) == ["01a", "12b"]
