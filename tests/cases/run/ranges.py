@@ -33,10 +33,10 @@ def from_the_largest(xs: List[int], start: int):
     out: List[int] = []
     for n, x in enumerate(xs, start):
         if n != 0:
-            out.append(x)
+            out.append(1)
     return out
 
-# run: from_the_largest([1, 2, 3], 9223372036854775806) == [1, 2, 3]
+# run: from_the_largest([1, 2, 3], 9223372036854775806) == [1, 1, 1]
 # run: f(7) == [1, 3, 5, 7, 4, 1]
 # run: f(0) == []
 # run: pairs([1, 2, 3], ["a", "b"]) == ["01a", "12b"]
