@@ -49,9 +49,9 @@ impl Diagnostic {
         }
     }
 
-    /// Sets the primary source range.
+    /// Sets the primary source range; one of an edited text becomes that of its original.
     pub fn at(mut self, at: SourceRange) -> Self {
-        self.primary = Some(Label { at, text: String::new() });
+        self.primary = Some(Label { at: at.before_edits(), text: String::new() });
         self
     }
 
@@ -63,9 +63,9 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a secondary source range with a remark.
+    /// Adds a secondary source range with a remark; one of an edited text becomes that of its original.
     pub fn also(mut self, at: SourceRange, text: impl Into<String>) -> Self {
-        self.secondary.push(Label { at, text: text.into() });
+        self.secondary.push(Label { at: at.before_edits(), text: text.into() });
         self
     }
 

@@ -25,6 +25,12 @@ pub struct Source {
 pub trait Origin: std::fmt::Debug + Send + Sync {
     /// Returns the original range of the bytes `range` of the generated text.
     fn of(&self, range: Range<u32>) -> Option<SourceRange>;
+
+    /// Returns whether the generated text is the original with replacements. Its locations are displayed in the original only;
+    /// those of other generated texts in both.
+    fn is_edited(&self) -> bool {
+        false
+    }
 }
 
 impl PartialEq for Source {
@@ -79,6 +85,13 @@ impl SourceRange {
     /// Returns the range in the original text if this source was generated from one.
     pub fn original(&self) -> Option<SourceRange> {
         self.source.origin.as_ref()?.of(self.range.clone())
+    }
+
+    /// Returns the range in the original text if this source is an edited one, else the range itself.
+    #[must_use]
+    pub fn before_edits(self) -> SourceRange {
+        let is_edited = self.source.origin.as_ref().is_some_and(|origin| origin.is_edited());
+        if is_edited { self.original().unwrap_or(self) } else { self }
     }
 }
 
@@ -194,11 +207,11 @@ impl LocTable {
         }
     }
 
-    /// Returns the text and the range of a location.
+    /// Returns the text and the range of a location, of an edited text those in its original.
     pub fn range(&self, loc: LocId) -> Option<SourceRange> {
         let row = self.rows.get(loc.0 as usize)?;
         let source = self.sources.get(row.source as usize)?;
-        Some(SourceRange { source: Arc::clone(source), range: row.start..row.end })
+        Some(SourceRange { source: Arc::clone(source), range: row.start..row.end }.before_edits())
     }
 
     /// Returns the scope of a location.

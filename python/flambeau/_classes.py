@@ -84,7 +84,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     if other is not None and hasattr(other, "_fields") and other._fields != cls._fields:
         raise place.error(f"Can't redefine NamedTuple: {qualified_name(cls)}")
     name = texts.reserve_class(qualified_name(cls), cls)
-    texts.texts.append((f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n", place.file, place.line))
+    texts.texts.append(place.located(f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n"))
     return name
 
 
@@ -118,7 +118,7 @@ def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
             raise place.error(f"Cannot create Enum with value type '{kind}': members are integers, floats or strings")
     members = [f"    {member.name} = {literal(texts, member.value, place)}" for member in cls]
     name = texts.reserve_class(qualified_name(cls), cls)
-    texts.texts.append((f"class {name}(Enum):\n" + "\n".join(members) + "\n", place.file, place.line))
+    texts.texts.append(place.located(f"class {name}(Enum):\n" + "\n".join(members) + "\n"))
     return name
 
 
@@ -195,19 +195,19 @@ def _plain(texts: Texts, cls: type) -> str:
                 edits.replace_range((statement.lineno, statement.col_offset), _end(statement), "pass")
             else:
                 rewriter.function(statement, function)
-    last = node.end_lineno or len(source.lines)
-    text = edits.text(node.lineno, last)
     header = ("(ModuleInterface)" if is_module else "(Interface)") if of_interface else ""
-    colon = node.body[0].lineno
-    lines = text.split("\n")
-    if colon > node.lineno:
-        lines[0] = f"class {name}{header}:"
-        lines[1 : colon - node.lineno] = [""] * (colon - node.lineno - 1)
-    text = "\n".join(lines)
+    body = node.body[0]
+    first = min([body.lineno, *(decorator.lineno for decorator in getattr(body, "decorator_list", ()))])
+    if first > node.lineno:
+        edits.replace_range((node.lineno, 0), (first - 1, len(source.lines[first - 2].encode())), f"class {name}{header}:")
+    else:
+        edits.replace_range((node.lineno, 0), (first, body.col_offset), f"class {name}{header}: ")
+    text = edits.text(node.lineno, node.end_lineno or len(source.lines))
     if dataclasses.is_dataclass(cls):
         own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
-        text += _methods_of_data_class(texts, cls, own, source.place(node), " " * node.body[0].col_offset)
-    texts.add(cls, text, source.file, source.first + node.lineno - 1)
+        methods = _methods_of_data_class(texts, cls, own, source.place(node), " " * node.body[0].col_offset)
+        text.extend(source.place(node).located(methods))
+    texts.add(cls, text, source)
     return name
 
 
@@ -217,7 +217,7 @@ def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter)
     is_final = hint is typing.Final or typing.get_origin(hint) is typing.Final
     if isinstance(hint, dataclasses.InitVar) or is_bare(hint):
         # The constructor determines the type of an attribute that is declared as `list`.
-        edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
+        edits.replace_range((node.lineno, node.col_offset), _end(node), "pass")
     elif node.value is None or dataclasses.is_dataclass(cls):
         rewriter.annotation(node.annotation)
     elif is_final:
@@ -227,7 +227,7 @@ def _attribute(node: ast.AnnAssign, cls: type, edits: Edits, rewriter: Rewriter)
         edits.replace(node.annotation, f"Final[{text}]")
         edits.replace(node.value, literal(rewriter.texts, value, place))
     else:
-        edits.replace_statement((node.lineno, node.col_offset), _end(node), "pass")
+        edits.replace_range((node.lineno, node.col_offset), _end(node), "pass")
 
 
 def _has_meaning(decorator: ast.expr) -> bool:

@@ -1,7 +1,4 @@
-"""Replacements in the source of a definition.
-
-Lines stay where they are, so errors and tracebacks name the lines of the file.
-"""
+"""Replacements in the source of a definition, whose parts keep their positions in the user's file."""
 
 from __future__ import annotations
 
@@ -9,27 +6,29 @@ import ast
 import re
 from typing import Any
 
+from ._located import LocatedText
 from ._sources import Source
+
+Position = tuple[int, int]
+"""A line, from 1, and an offset in bytes."""
 
 _COMMENT = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|#.*""")
 _DEFINITION = re.compile(r"def\s+(\w+)")
 
 
 class Edits:
-    """Replacements of ranges of a source that keep its lines."""
+    """Replacements of ranges of a source, none within another one."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._edits: list[tuple[int, int, int, int, str]] = []
-        # Starts of replacements of whole statements.
-        self._statements: set[tuple[int, int]] = set()
+        # Start, end, text and the range of the source that the text stands for.
+        self._edits: list[tuple[Position, Position, str, tuple[Position, Position]]] = []
 
     def replace(self, node: Any, text: str) -> None:
-        self.replace_range((node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text)
+        self.replace_range(*_range(node), text)
 
-    def replace_range(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
-        """Replaces a range of (line, offset in bytes) pairs; a removed line break is kept behind the text."""
-        self._edits.append((*start, *end, text))
+    def replace_range(self, start: Position, end: Position, text: str) -> None:
+        self._edits.append((start, end, text, (start, end)))
 
     def rename(self, node: ast.FunctionDef, name: str) -> None:
         """Replaces the name of a definition."""
@@ -42,49 +41,58 @@ class Edits:
         start = node.col_offset + len(line[: found.start(1)].encode())
         self.replace_range((node.lineno, start), (node.lineno, start + len(found[1].encode())), name)
 
-    def insert(self, at: tuple[int, int], text: str) -> None:
-        """Inserts a text at a (line, offset in bytes) pair, behind what was inserted there before."""
-        self.replace_range(at, at, text)
+    def insert(self, at: Position, text: str, like: Any = None) -> None:
+        """Inserts a text behind what was inserted at the position before. Its position is that of the expression ``like``, which it
+        repeats, if there is one."""
+        self._edits.append((at, at, text, (at, at) if like is None else _range(like)))
 
     def expression(self, node: Any) -> str:
         """Returns the text of an expression with the replacements within it, in one line."""
-        at, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+        at, last = _range(node)
         text = ""
-        for edit in self._ordered():
-            if at <= edit[:2] and edit[2:4] <= end:
-                text += self._piece(at, edit[:2]) + edit[5]
-                at = edit[2:4]
-        return text + self._piece(at, end)
+        for start, end, new, _ in self._ordered():
+            if at <= start and end <= last:
+                text += self._piece(at, start) + new
+                at = end
+        return text + self._piece(at, last)
 
-    def _piece(self, start: tuple[int, int], end: tuple[int, int]) -> str:
+    def _piece(self, start: Position, end: Position) -> str:
         """Returns a range of the source, in one line and without comments."""
         lines = [line.encode() for line in self.source.lines[start[0] - 1 : end[0]]]
         lines[-1] = lines[-1][: end[1]]
         lines[0] = lines[0][start[1] :]
         return " ".join(_COMMENT.sub(r"\1", line.decode()) for line in lines)
 
-    def _ordered(self) -> list[tuple[int, int, int, int, int, str]]:
+    def _ordered(self) -> list[tuple[Position, Position, str, tuple[Position, Position]]]:
         """Returns the replacements by position; those at one position in the order in which they were added."""
-        return sorted((*edit[:4], i, edit[4]) for i, edit in enumerate(self._edits))
+        return sorted(self._edits, key=lambda edit: edit[:2])
 
-    def replace_statement(self, start: tuple[int, int], end: tuple[int, int], text: str) -> None:
-        """Replaces statements by one in one line; the other lines become empty."""
-        self._statements.add(start)
-        self.replace_range(start, end, text)
-
-    def text(self, first: int, last: int) -> str:
+    def text(self, first: int, last: int) -> LocatedText:
         """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
-        lines = [line.encode() for line in self.source.lines]
-        for line, column, end_line, end_column, _, text in reversed(self._ordered()):
-            tail = lines[end_line - 1][end_column:]
-            lines[line - 1] = lines[line - 1][:column] + text.encode()
-            if line == end_line:
-                lines[line - 1] += tail
-            else:
-                # The lines between stay, empty: an escaped line break joins them.
-                for between in range(line, end_line):
-                    if (line, column) not in self._statements:
-                        lines[between - 1] += b" \\"
-                    lines[between] = b""
-                lines[end_line - 1] = tail
-        return "\n".join(line.decode() for line in lines[first - 1 : last]) + "\n"
+        source = self.source
+        text = LocatedText(source.file, source.first + first - 1)
+        if not source.lines:
+            return text
+        at = (first, 0)
+        for start, end, new, (from_, to) in self._ordered():
+            if at <= start and end[0] <= last:
+                self._copy(text, at, start)
+                text.add(new, source.written, source.offset(from_), source.offset(to))
+                at = end
+        self._copy(text, at, (last, len(source.lines[last - 1].encode())))
+        text.add("\n")
+        return text
+
+    def _copy(self, text: LocatedText, start: Position, end: Position) -> None:
+        """Adds a range of the source to a text, each line with its position."""
+        for number in range(start[0], end[0] + 1):
+            line = self.source.lines[number - 1].encode() + b"\n"
+            column = start[1] if number == start[0] else 0
+            copied = line[column : end[1] if number == end[0] else len(line)]
+            begin = self.source.offset((number, column))
+            if copied:
+                text.add(copied.decode(), self.source.written, begin, begin + len(copied))
+
+
+def _range(node: Any) -> tuple[Position, Position]:
+    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

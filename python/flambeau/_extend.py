@@ -107,7 +107,7 @@ class _Gradients:
         lines.extend(f"  {name} = none" for name in rest)
         if self.texts.objects or self.texts.constants or self.texts.exceptions or self.texts.overloads:
             raise unsupported(f"a gradient of {self.name} uses an object that has no text in programs")
-        return "\n".join(lines) + "\n", "".join(text for text, _, _ in self.texts.parts())
+        return "\n".join(lines) + "\n", "".join(map(str, self.texts.parts()))
 
     def _call(self, function: Gradient) -> str:
         if not isinstance(function, types.FunctionType):

@@ -11,6 +11,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from . import _native
+from ._located import LocatedText
 from .errors import unsupported
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def import_classes(texts: Texts, module: TorchModule) -> dict[str, str]:
         text = _CONSTANT.sub(lambda found: names[int(found[1])], text)
         # In archives `torch.split` denotes the operator, in source the function of Python of that name.
         text = _OPERATOR.sub(_operator, text)
-        texts.texts.append((text, f"<{file}>", 1))
+        texts.texts.append(LocatedText(f"<{file}>", 1, text))
     return renamed
 
 

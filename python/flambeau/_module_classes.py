@@ -14,6 +14,7 @@ from ._annotations import Unknown, is_bare, is_interface, type_of_value
 from ._classes import place_of
 from ._edits import Edits
 from ._ignored import IgnoredMethod
+from ._located import LocatedText
 from ._markers import is_attribute, kind_of
 from ._module_kinds import container_name, is_module, overrides
 from ._module_methods import MethodRewriter
@@ -86,8 +87,8 @@ class ModuleClass:
         self.bound: dict[str, IgnoredMethod] = {}
         # The name of the class in the program.
         self.name = ""
-        # Texts of compiled methods with their lines and files, and names of methods that are reached and not rewritten yet.
-        self._done: dict[str, tuple[int, str, str]] = {}
+        # Texts of compiled methods, and names of methods that are reached and not rewritten yet.
+        self._done: dict[str, LocatedText] = {}
         self._wanted: list[str] = []
         # Candidates that cannot be compiled.
         self.refused: dict[str, Error] = {}
@@ -247,30 +248,29 @@ class ModuleClass:
         tensors = tuple(self.parameters), tuple(self.buffers)
         return tensors, tuple(self.constants.items()), functions, tuple(self.methods)
 
-    def text(self, name: str) -> tuple[str, str, int]:
-        """Returns the text of the class: its methods at their lines in the file, its attributes behind them."""
+    def text(self, name: str) -> LocatedText:
+        """Returns the text of the class: its methods in the order of their lines, its attributes behind them."""
         place = place_of(self.cls)
-        lines = [f"class {name}(Module):"]
-        for line, file, text in sorted(self._done.values(), key=lambda method: (method[1], method[0])):
-            # Methods of the class's file keep their lines; inherited methods of other files cannot.
-            if file == place.file:
-                lines.extend([""] * (line - place.line - len(lines)))
-            lines.extend(text.rstrip("\n").split("\n"))
+        text = place.located(f"class {name}(Module):\n")
+        for method in sorted(self._done.values(), key=lambda method: (method.file, method.first)):
+            text.extend(method)
+        lines = []
         for attribute, names in self._hooks.items():
             listed = ", ".join(f'"{name}"' for name in names)
-            lines.append(f"    {attribute} = [{listed}]")
-        lines.append(f"    __parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
-        lines.append(f"    __buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
+            lines.append(f"{attribute} = [{listed}]")
+        lines.append(f"__parameters__ = [{''.join(f'{n!r}, ' for n in self.parameters)}]".replace("'", '"'))
+        lines.append(f"__buffers__ = [{''.join(f'{n!r}, ' for n in self.buffers)}]".replace("'", '"'))
         if container_name(self.module) in ("ModuleList", "Sequential") and not overrides(self.origin, "__iter__"):
-            lines.append(f"    __elements__ = [{''.join(f'{n!r}, ' for n in self.module._modules)}]".replace("'", '"'))
-        for attribute, text in self.types.items():
+            lines.append(f"__elements__ = [{''.join(f'{n!r}, ' for n in self.module._modules)}]".replace("'", '"'))
+        for attribute, type_text in self.types.items():
             if attribute.isidentifier():
-                lines.append(f"    {attribute} : {text}")
+                lines.append(f"{attribute} : {type_text}")
             else:
-                lines.append(f'    __annotations__["{attribute}"] = {text}')
-        for constant, (text, value) in self.constants.items():
-            lines.append(f"    {constant} : Final[{text}] = {value}")
-        return "\n".join(lines) + "\n", place.file, place.line
+                lines.append(f'__annotations__["{attribute}"] = {type_text}')
+        for constant, (type_text, value) in self.constants.items():
+            lines.append(f"{constant} : Final[{type_text}] = {value}")
+        text.extend(place.located("".join(f"    {line}\n" for line in lines)))
+        return text
 
     def start(self) -> None:
         """Adds the methods that are compiled in any case, and those that they reach."""
@@ -278,7 +278,7 @@ class ModuleClass:
         if self.modules.traced:
             return
         if container_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
-            done["forward"] = place_of(cls).line + 1, place_of(cls).file, self._sequential()
+            done["forward"] = place_of(cls).located(self._sequential())
         wanted = self._wanted
         if cls.__module__ != "torch.nn.modules.container":
             exported = [name for name in dir(cls) if kind_of(getattr(cls, name, None)) == "export"]
@@ -388,10 +388,10 @@ class ModuleClass:
                 own = self.texts.type_name(self.name)
                 self.texts.overloads[f"{own}.{name}"] = [f"{own}.{n}" for n in names]
                 for unique, overload in zip(names, overloads, strict=True):
-                    done[unique] = self._method(function, False, wanted, (unique, overload))
+                    done[unique] = self._method(function, "", wanted, (unique, overload))
                 continue
             try:
-                done[name] = self._method(function, is_property, wanted, name=name)
+                done[name] = self._method(function, "property" if is_property else "", wanted, name=name)
             except UnsupportedError as error:
                 reached = reached_from(error, *self.texts.calls(function))
                 if name in self._roots:
@@ -400,20 +400,19 @@ class ModuleClass:
                 continue
             setter = getattr(member, "fset", None) if is_property else None
             if setter is not None:
-                line, file, text = self._method(setter, False, wanted)
-                done[f"{name}.setter"] = line - 1, file, f"    @{name}.setter\n{text}"
+                done[f"{name}.setter"] = self._method(setter, f"{name}.setter", wanted)
 
-    def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, tuple[int, str, str]]:
-        """Returns the methods of a text that `define` was given, with their lines behind those of the class's file."""
+    def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, LocatedText]:
+        """Returns the methods of a text that `define` was given."""
         import textwrap
 
-        text = textwrap.dedent(text)
+        dedented = textwrap.dedent(text)
         try:
-            tree = ast.parse(text)
+            tree = ast.parse(dedented)
         except SyntaxError:
             # The compiler reports the error.
-            return {text: (1 << 30, "<string>", textwrap.indent(text, "    "))}
-        source = Source.of_text(text, "<string>", tree)
+            return {text: LocatedText("<string>", 1, textwrap.indent(dedented, "    "))}
+        source = Source.of_text(dedented, "<string>", tree, text)
         found = {}
         for node in tree.body:
             if not isinstance(node, ast.FunctionDef):
@@ -422,18 +421,18 @@ class ModuleClass:
             rewriter = MethodRewriter(self, edits, scope_of_names(names), wanted)
             rewriter.text = True
             rewriter.function(node, None)
-            body = edits.text(node.lineno, node.end_lineno or len(source.lines))
-            found[node.name] = (1 << 30) + node.lineno, "<string>", textwrap.indent(body, "    ")
+            found[node.name] = LocatedText("<string>", node.lineno)
+            found[node.name].extend(edits.text(node.lineno, node.end_lineno or len(source.lines)), "    ")
         return found
 
     def _method(
         self,
         function: types.FunctionType,
-        is_property: bool,
+        decorator: str,
         wanted: list[str],
         overload: tuple[str, Any] | None = None,
         name: str = "",
-    ) -> tuple[int, str, str]:
+    ) -> LocatedText:
         source = Source(function)
         node = source.function("methods")
         _check_self(source, node)
@@ -447,15 +446,16 @@ class ModuleClass:
             raise_instead(edits, node, rewriter)
         elif overload is None:
             rewriter.function(node, function)
-        text = edits.text(node.lineno, node.end_lineno or len(source.lines))
-        if overload is not None:
+        if overload is None:
+            text = edits.text(node.lineno, node.end_lineno or len(source.lines))
+        else:
             text = implementation_text(rewriter, overload[0], function, overload[1])
-        line = source.first + node.lineno - 1
-        self.texts.note_origin(function, text, source.file, line)
-        body = "".join(f"    {part}\n" if part else "\n" for part in text.rstrip("\n").split("\n"))
-        if is_property:
-            return line - 1, source.file, "    @property\n" + body
-        return line, source.file, body
+        self.texts.note_origin(function, source)
+        method = LocatedText(text.file, text.first)
+        if decorator:
+            method.extend(source.place(node).located(f"    @{decorator}\n"))
+        method.extend(text, "    ")
+        return method
 
     def _sequential(self) -> str:
         steps = "".join(f'        input = getattr(self, "{name}")(input)\n' for name in self.module._modules)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ._annotations import Unknown, type_of_value
 from ._edits import Edits
+from ._located import LocatedText
 from ._names import scope_of
 from ._rewriter import Rewriter
 from ._signatures import commented_signature
@@ -87,14 +88,14 @@ def function_texts(texts: Texts, function: types.FunctionType, overloads: list[t
         edits = Edits(source)
         rewriter = Rewriter(texts, edits, scope_of(function))
         text = implementation_text(rewriter, unique, function, overload)
-        texts.add(overload, text, source.file, source.first + source.node.lineno - 1)
+        texts.add(overload, text, source)
     return name
 
 
 def implementation_text(
     rewriter: Rewriter, name: str, function: types.FunctionType, overload: types.FunctionType
-) -> str:
-    """Returns the body of a function with the signature of a declaration, at the lines of the function."""
+) -> LocatedText:
+    """Returns the body of a function with the signature of a declaration."""
     edits = rewriter.edits
     source = edits.source
     node = source.function()
@@ -105,7 +106,7 @@ def implementation_text(
         end = first.lineno - 1, len(source.lines[first.lineno - 2].encode())
     else:
         end = first.lineno, first.col_offset
-    edits.replace_statement((node.lineno, node.col_offset), end, header)
+    edits.replace_range((node.lineno, node.col_offset), end, header)
     return edits.text(node.lineno, node.end_lineno or len(source.lines))
 
 

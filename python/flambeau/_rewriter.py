@@ -96,7 +96,7 @@ class Rewriter(SignatureRewriter):
     def _omit(self, statements: list[ast.stmt]) -> None:
         first, last = statements[0], statements[-1]
         end = last.end_lineno or first.lineno, last.end_col_offset or 0
-        self.edits.replace_statement((first.lineno, first.col_offset), end, "pass")
+        self.edits.replace_range((first.lineno, first.col_offset), end, "pass")
 
     @contextmanager
     def _within(self, node: ast.FunctionDef, function: types.FunctionType | None) -> Iterator[None]:
@@ -309,7 +309,7 @@ class Rewriter(SignatureRewriter):
         for operand in middle:
             at, is_enclosed = self.edits.source.behind(operand)
             text = self.edits.expression(operand)
-            self.edits.insert(at, f" and ({text})" if is_enclosed else f" and {text}")
+            self.edits.insert(at, f" and ({text})" if is_enclosed else f" and {text}", operand)
         if middle:
             self.edits.insert((node.end_lineno or 1, node.end_col_offset or 0), ")")
 

@@ -50,7 +50,7 @@ def raise_instead(edits: Edits, node: ast.FunctionDef, rewriter: SignatureRewrit
             returns = ""
     text = f"def {node.name}({', '.join(typed)}){returns}: raise RuntimeError({_NOT_RUN!r})"
     start, end = (node.lineno, node.col_offset), (last.end_lineno or 1, last.end_col_offset or 0)
-    edits.replace_statement(start, end, text)
+    edits.replace_range(start, end, text)
 
 
 def _parts_of_signature(comment: str) -> tuple[str, str | None] | None:
@@ -224,7 +224,8 @@ class SignatureRewriter:
                     )
                     continue
                 is_stated = comment.startswith("(") and "->" in comment or signature is not None
-            place = Place(self.edits.source.file, self.edits.source.first + number - 1, found.start() + 1, lines[number - 1])
+            start = len(lines[number - 1][: found.start()].encode())
+            place = self.edits.source.place_in_line(number, start, start + 1)
             try:
                 if signature is not None:
                     args = ast.parse(f"({signature[0]},)" if signature[0].strip() else "()", mode="eval").body
@@ -253,24 +254,26 @@ class SignatureRewriter:
         of_params = [n for n in stated if n in head and lines[n - 1].partition("#")[0].strip()]
         has_result = any("# type: (...) -> " in lines[n - 1] for n in stated)
         if of_params and len(stated) > 1 and not has_result:
-            raise self._place_of_line(stated[0], lines).error(
+            raise self._comment_in(stated[0]).error(
                 "Return type line '# type: (...) -> ...' not found on multiline type annotation"
             )
         params = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
         args = len(params) - (bool(params) and params[0].arg == "self")
         if of_params and has_result and len(of_params) not in (args, len(params)):
-            raise self._place_of_line(of_params[0], lines).error(
+            raise self._comment_in(of_params[0]).error(
                 f"Number of type annotations ({len(of_params)}) did not match the number of function parameters ({args})"
             )
         wrong = [n for n in head if _WRONG_PREFIX.search(lines[n - 1])] if not stated else []
         if wrong:
-            raise self._place_of_line(wrong[0], lines).error(
+            raise self._comment_in(wrong[0]).error(
                 f"The annotation prefix in line {wrong[0]} is probably invalid. It must be '# type:'"
             )
 
-    def _place_of_line(self, number: int, lines: list[str]) -> Place:
+    def _comment_in(self, number: int) -> Place:
+        """Returns the position of the comment of a line."""
         source = self.edits.source
-        return Place(source.file, source.first + number - 1, lines[number - 1].index("#") + 1, lines[number - 1])
+        start = len(source.lines[number - 1].partition("#")[0].encode())
+        return source.place_in_line(number, start, start + 1)
 
     def _comment(self, expression: str, place: Place) -> str:
         if _names_broadcasting_list(expression):

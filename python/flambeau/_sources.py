@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any
 
+from ._located import LocatedText, Written
 from .errors import AnnotationError, Error, UnsupportedError, unsupported
 
 _MAX_FILES = 64
@@ -144,6 +145,14 @@ class Place:
         """Makes the exception for a construct that TorchScript does not support."""
         return unsupported(message, [self.range("")], cls is AnnotationError)
 
+    def located(self, text: str) -> LocatedText:
+        """Returns a text whose position is this range."""
+        located = LocatedText(self.file, self.line)
+        start = len(self.text[: self.column - 1].encode())
+        end = start + len(self.text[self.column - 1 :][: self.width].encode())
+        located.add(text, Written(self.file, self.line, self.text), start, end)
+        return located
+
     def range(self, remark: str) -> tuple[str, int, int, int, str, str]:
         """Returns the range, with a remark, as exceptions have it."""
         return self.file, self.line, self.column, self.width, self.text, remark
@@ -154,17 +163,17 @@ class Source:
 
     def __init__(self, value: Any) -> None:
         try:
-            lines, first, self.file = definition(value)
+            lines, first, file = definition(value)
         except (OSError, TypeError) as error:
             name = getattr(value, "__qualname__", repr(value))
             raise unsupported(f"the source of `{name}` cannot be found: {error}") from None
         # Comments and texts over several lines can have less indentation than the definition.
         indent = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
-        text = "".join(line.removeprefix(indent) for line in lines)
-        self.first = max(first, 1)
-        self.lines = text.splitlines()
+        text = "".join(lines)
+        dedented = "".join(line.removeprefix(indent) for line in lines) if indent else text
+        self._set_lines(file, max(first, 1), text, dedented)
         try:
-            node = ast.parse(text).body[0]
+            node = ast.parse(dedented).body[0]
         except SyntaxError:
             # A lambda within another statement, whose first line alone is not a statement.
             raise self.place(None).error("only functions that `def` defines can be compiled") from None
@@ -172,7 +181,26 @@ class Source:
             raise self.place(node).error("only functions that `def` defines can be compiled")
         self.node = node
         if indent:
-            self._restore_texts("if True:\n" + "".join(lines))
+            self._restore_texts("if True:\n" + text)
+
+    def _set_lines(self, file: str, first: int, text: str, dedented: str) -> None:
+        self.file, self.first = file, first
+        self.written = Written(file, first, text)
+        self.lines = _lines(dedented)
+        self._written_lines = _lines(text)
+        # Of each line the number of bytes of indentation that were removed, and the offset behind it in the text of the file.
+        self._removed = []
+        self._starts = []
+        start = 0
+        for line, own in zip(self._written_lines, self.lines, strict=False):
+            length = len(line.encode())
+            self._removed.append(length - len(own.encode()))
+            self._starts.append(start + self._removed[-1])
+            start += length + 1
+
+    def offset(self, at: tuple[int, int]) -> int:
+        """Returns the offset of a (line, offset) pair in the lines of the file, in bytes."""
+        return self._starts[at[0] - 1] + at[1]
 
     def _restore_texts(self, indented: str) -> None:
         """Gives literals of several lines the values that they have with their indentation."""
@@ -183,10 +211,11 @@ class Source:
                 text.value = original.value  # type: ignore[attr-defined]
 
     @staticmethod
-    def of_text(text: str, name: str, node: Any) -> Source:
-        """Returns a definition in a text that is not a file."""
+    def of_text(text: str, name: str, node: Any, written: str | None = None) -> Source:
+        """Returns a definition in a text that is not a file; ``written`` is the text before its indentation was removed."""
         source = object.__new__(Source)
-        source.file, source.first, source.lines, source.node = name, 1, text.splitlines(), node
+        source._set_lines(name, 1, text if written is None else written, text)
+        source.node = node
         return source
 
     def function(self, what: str = "functions") -> ast.FunctionDef:
@@ -203,10 +232,15 @@ class Source:
         """Returns the range of a node, or of its part in its first line. Of a definition it is the line."""
         line = getattr(node, "lineno", 1)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
-        source = text.encode()
         start = getattr(node, "col_offset", 0)
-        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else len(source.rstrip())
-        column, last = (len(source[:at].decode(errors="ignore")) for at in (start, start + 1 if end is None else end))
+        end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else len(text.rstrip().encode())
+        return self.place_in_line(line, start, start + 1 if end is None else end)
+
+    def place_in_line(self, line: int, start: int, end: int) -> Place:
+        """Returns the range of offsets in bytes of a line."""
+        text, removed = (self._written_lines[line - 1], self._removed[line - 1]) if line <= len(self.lines) else ("", 0)
+        source = text.encode()
+        column, last = (len(source[: removed + at].decode(errors="ignore")) for at in (start, end))
         return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
 
     def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
@@ -229,3 +263,9 @@ class Source:
 def is_text_of_several_lines(node: ast.AST) -> bool:
     """Returns whether a node is a string literal of more than one line."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.lineno != node.end_lineno
+
+
+def _lines(text: str) -> list[str]:
+    """Returns the lines of a text as the parser of Python counts them: other separators are characters of a line."""
+    lines = text.split("\n")
+    return lines[:-1] if not lines[-1] else lines

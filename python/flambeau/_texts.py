@@ -13,6 +13,7 @@ from . import _native, errors
 from ._annotations import Unknown, annotation_text
 from ._edits import Edits
 from ._ignored import declaration
+from ._located import LocatedText, compiled_form
 from ._markers import kind_of
 from ._names import MISSING, scope_of
 from ._objects import literal, reference
@@ -45,9 +46,9 @@ class Texts:
         self._prefix = prefix
         # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
         self._of_torch = False
-        self.texts: list[tuple[str, str, int]] = []
+        self.texts: list[LocatedText] = []
         # Functions are compiled in this order: those that a function calls come behind it, so that errors in them name the calls.
-        self.functions: list[tuple[str, str, int]] = []
+        self.functions: list[LocatedText] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
@@ -90,15 +91,15 @@ class Texts:
         """States that the program is one of PyTorch."""
         self._of_torch = True
 
-    def parts(self) -> list[tuple[str, str, int]]:
-        """Returns all texts with their files and lines."""
+    def parts(self) -> list[LocatedText]:
+        """Returns all texts."""
         return [*self.texts, *self.functions]
 
     def compile(self) -> _native.Program:
         """Compiles what was collected."""
         try:
             return _native.compile_texts(
-                self.parts(), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+                *compiled_form(self.parts()), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
                 self._type_names, self.optional, self.declarations,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
@@ -128,17 +129,17 @@ class Texts:
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
         return found[-1] if found else None
 
-    def add(self, value: Any, text: str, file: str, first: int, at: int | None = None) -> None:
+    def add(self, value: Any, text: LocatedText, source: Source, at: int | None = None) -> None:
         """Adds the text of a function, at a position among the functions, or of a class."""
         if at is None:
-            self.texts.append((text, file, first))
+            self.texts.append(text)
         else:
-            self.functions.insert(at, (text, file, first))
-        self.note_origin(value, text, file, first)
+            self.functions.insert(at, text)
+        self.note_origin(value, source)
 
-    def note_origin(self, value: Any, text: str, file: str, first: int) -> None:
+    def note_origin(self, value: Any, source: Source) -> None:
         """Notes the lines of a function or class."""
-        self._origins.append((value, file, first, first + text.count("\n")))
+        self._origins.append((value, source.file, source.first, source.first + len(source.lines) - 1))
 
     def leave(self, value: Any, name: str, place: Place, reason: str) -> str:
         """Leaves an object to Python, and returns its name in the program."""
@@ -158,7 +159,7 @@ class Texts:
             if text is not None:
                 unique = self.declarations[known] = self.reserve(f"{name}_declaration", object())
                 self.optional.add(unique)
-                self.texts.append((f"def {unique}{text}: ...\n", place.file, place.line))
+                self.texts.append(place.located(f"def {unique}{text}: ...\n"))
         return known
 
     def reserve(self, name: str, key: Any) -> str:
@@ -198,22 +199,21 @@ class Texts:
 
     def source(self, text: str, file: str, find: Callable[[str], Any]) -> None:
         """Adds the definitions of a text, whose free names ``find`` resolves."""
-        text = textwrap.dedent(text)
+        dedented = textwrap.dedent(text)
         try:
-            tree = ast.parse(text)
+            tree = ast.parse(dedented)
         except SyntaxError:
             # The compiler reports the error.
-            self.texts.append((text, file, 1))
+            self.texts.append(LocatedText(file, 1, dedented))
             return
         own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         self._used |= own
-        source = Source.of_text(text, file, tree)
+        source = Source.of_text(dedented, file, tree, text)
         edits = Edits(source)
-
         rewriter = Rewriter(self, edits, lambda name: MISSING if name in own else find(name), text=True)
         for node in tree.body:
             rewriter.visit(node)
-        self.texts.append((edits.text(1, len(source.lines)), file, 1))
+        self.texts.append(edits.text(1, len(source.lines)))
 
     def known(self, key: Any) -> str | None:
         return self._names.get(id(key))
@@ -255,7 +255,7 @@ class Texts:
         else:
             rewriter.function(node, function)
         last = node.end_lineno or len(source.lines)
-        self.add(function, edits.text(node.lineno, last), source.file, source.first + node.lineno - 1, at)
+        self.add(function, edits.text(node.lineno, last), source, at)
         return name
 
     def reached(self, value: types.FunctionType | types.MethodType | type, place: Place) -> str:
@@ -294,7 +294,7 @@ class Texts:
         text = text.replace(f"def {node.name}(", f"def {name}(", 1)
         constants = [self.default(value, place) for value in values]
         text = re.sub(r"\bCONSTANTS\.c(\d+)\b", lambda found: constants[int(found[1])], text)
-        self.texts.append((text, f"<{name}>", 1))
+        self.texts.append(LocatedText(f"<{name}>", 1, text))
         return name
 
     def class_name(self, cls: type) -> str:

@@ -69,10 +69,14 @@ class Trace:
     """One recorded run."""
 
     def __init__(
-        self, program: _native.Program | None = None, class_name: str | None = None, of_torch: bool = False
+        self,
+        program: _native.Program | None = None,
+        class_name: str | None = None,
+        of_torch: bool = False,
+        name: str = "forward",
     ) -> None:
         self.program = program
-        self.recorder = _native.Recorder(program, class_name, of_torch)
+        self.recorder = _native.Recorder(program, class_name, of_torch, name)
         self.thread = threading.get_ident()
         self.paused = 0
         self.scopes: list[str] = []
@@ -606,15 +610,16 @@ def as_tuple(inputs: Any) -> tuple[Any, ...]:
     return tuple(inputs)
 
 
-def trace_function(
-    function: Callable[..., Any], inputs: Sequence[Any], strict: bool
-) -> tuple[_native.Program, _native.Graph]:
+def trace_function(function: Callable[..., Any], inputs: Sequence[Any], strict: bool) -> _native.Function:
     """Traces a function."""
     # A trace without tensors of this package returns tensors of PyTorch, also of calls without tensors, where it is imported.
-    trace = Trace(of_torch="torch" in sys.modules and not any(isinstance(given, _native.Tensor) for given in inputs))
+    of_torch = "torch" in sys.modules and not any(isinstance(given, _native.Tensor) for given in inputs)
+    name = getattr(function, "__name__", type(function).__name__)
+    # As in PyTorch.
+    name = "_lambda" if name == "<lambda>" else name
+    trace = Trace(of_torch=of_torch, name=name)
     result = record(trace, function, _names_of(function, inputs), inputs, strict)
-    program = trace.recorder.finish(result)
-    return program, program.function("forward").graph()
+    return trace.recorder.finish(result).function(name)
 
 
 class TracedModules:

@@ -168,13 +168,11 @@ def _with_definition(found: Any) -> str:
     """Returns an excerpt of a file with the first line of the function that has it."""
     import linecache
 
-    margin, file, number, shown = found[1], found[2], int(found[3]), found[4]
+    margin, file, number = found[1], found[2], int(found[3])
     line = linecache.getline(file, number)
     depth = len(line) - len(line.lstrip())
     if not line.strip() or line.lstrip().startswith(("def ", "@", "class ")):
         return str(found[0])
-    # Excerpts are of texts without the indentation of the definition.
-    removed = depth - (len(shown) - len(shown.lstrip()))
     for above in range(number - 1, max(number - _DISTANCE, 0), -1):
         line = linecache.getline(file, above).rstrip()
         if not line.strip() or len(line) - len(line.lstrip()) >= depth:
@@ -182,7 +180,7 @@ def _with_definition(found: Any) -> str:
         depth = len(line) - len(line.lstrip())
         if line.lstrip().startswith(("def ", "async def ")):
             head, _, excerpt = str(found[0]).partition("\n")
-            return f"{head}\n{margin}{above:>{len(str(number))}} | {line[max(removed, 0) :]}\n{excerpt}"
+            return f"{head}\n{margin}{above:>{len(str(number))}} | {line}\n{excerpt}"
         if line.lstrip().startswith("class "):
             break
     return str(found[0])

@@ -631,13 +631,13 @@ def trace(
         checks = [{name: given} for given in check_inputs] if check_inputs is not None else None
         traced = trace_module(func.__self__, {name: inputs}, check_trace, checks, check_tolerance, strict)
         return getattr(traced, name)
-    program, graph = _trace.trace_function(func, inputs, strict)
-    compiled = ScriptFunction(program.function("forward"))
-    compiled.__name__ = getattr(func, "__name__", "forward")
+    traced = _trace.trace_function(func, inputs, strict)
+    compiled = ScriptFunction(traced)
+    compiled.__name__ = getattr(func, "__name__", traced.name)
     compiled.__doc__ = func.__doc__
     if check_trace:
-        checked = _trace.Checked(func, lambda given: _trace.trace_function(func, given, strict)[1])
-        _trace.check(compiled, graph, checked, [inputs, *map(_trace.as_tuple, check_inputs or ())], check_tolerance)
+        checked = _trace.Checked(func, lambda given: _trace.trace_function(func, given, strict).graph())
+        _trace.check(compiled, traced.graph(), checked, [inputs, *map(_trace.as_tuple, check_inputs or ())], check_tolerance)
     return compiled
 
 

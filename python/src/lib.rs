@@ -6,6 +6,7 @@
 mod aliases;
 mod containers;
 mod dlpack;
+mod edited;
 mod errors;
 mod extend;
 mod function;

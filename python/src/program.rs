@@ -12,7 +12,7 @@ use flambeau::exec::{Host, Warning};
 use flambeau::frontend::{NativeResolver, Resolver, Sugar, host_function, host_object};
 use flambeau::ir::schema::Argument;
 use flambeau::ir::value::{Generator, Object};
-use flambeau::ir::{Source, Symbol};
+use flambeau::ir::{Origin, Source, Symbol};
 use flambeau::tensor::{Device, Tensor};
 use flambeau::{Error, ExportedProgram, IValue, Program, Session, Type};
 use pyo3::exceptions::{PyAttributeError, PyUserWarning};
@@ -20,6 +20,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
+use crate::edited::{Edited, Piece};
 use crate::errors::{misuse, raise};
 use crate::extend::session;
 use crate::function::PyFunction;
@@ -484,8 +485,11 @@ impl Resolver for Names {
     }
 }
 
-/// Compiles a program in several texts, each with the name of its file and the number of its first line there. The names of
-/// `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
+/// A text of a program with the name of its file, the number of its first line there, and its pieces.
+type Text = (String, String, u32, Vec<Piece>);
+
+/// Compiles a program in several texts. `written` are the lines that their pieces were made from, with file and number of the
+/// first one. The names of `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
 /// with several signatures, `exceptions` the qualified names of exception classes, `type_names` those of the types of classes,
 /// `optional` the functions that are compiled only if others call them, `declarations` those that declare the signatures of
@@ -494,7 +498,8 @@ impl Resolver for Names {
 #[expect(clippy::too_many_arguments, reason = "one table for each kind of name")]
 pub(crate) fn compile_texts(
     py: Python<'_>,
-    texts: Vec<(String, String, u32)>,
+    texts: Vec<Text>,
+    written: Vec<(String, String, u32)>,
     objects: Objects,
     classes: Classes,
     of_torch: bool,
@@ -506,7 +511,12 @@ pub(crate) fn compile_texts(
     mut declarations: BTreeMap<String, String>,
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
-    let source = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
+    let line = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
+    let written: Arc<[Arc<Source>]> = written.into_iter().map(line).collect();
+    let source = |(text, name, first_line, pieces): Text| {
+        let origin = Edited::new(&pieces, &written).map(|edited| Arc::new(edited) as Arc<dyn Origin>);
+        Arc::new(Source { name, text, first_line, origin })
+    };
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();
     let tensor = |(name, tensor): (String, PyRef<'_, PyTensor>)| (name, IValue::Tensor(tensor.0.clone()));
     let constants = constants.into_iter().map(tensor).collect();

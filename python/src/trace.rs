@@ -120,14 +120,15 @@ fn traced(values: Vec<ValueId>) -> Vec<PyTracedValue> {
 
 #[pymethods]
 impl PyRecorder {
-    /// Records a function, or with a program and the name of one of its classes a method.
+    /// Records a function of a name, or with a program and the name of one of its classes a method.
     #[new]
-    #[pyo3(signature = (program=None, class_name=None, of_torch=false))]
+    #[pyo3(signature = (program=None, class_name=None, of_torch=false, name="forward"))]
     fn new(
         py: Python<'_>,
         program: Option<&Bound<'_, PyProgram>>,
         class_name: Option<&str>,
         of_torch: bool,
+        name: &str,
     ) -> PyResult<PyRecorder> {
         let session = session(py)?;
         let mut program: Hosted = match program {
@@ -135,7 +136,7 @@ impl PyRecorder {
             None => or_raise(py, session.parse_ir("graph():\n  return ()\n"))?.into(),
         };
         program.of_torch |= of_torch;
-        let mut recorder = Recorder::with_unit(&session, Arc::clone(program.unit()));
+        let mut recorder = Recorder::with_unit(&session, Arc::clone(program.unit())).named(name);
         if let Some(name) = class_name {
             recorder.receiver(Type::class(Symbol::new(name), 0));
         }
@@ -260,7 +261,7 @@ impl PyRecorder {
         Ok(PyGraph::new(self.lock().get(py)?.graph().clone(), self.program.clone()))
     }
 
-    /// Ends the trace; the graph is the function `forward` of the program.
+    /// Ends the trace; the graph is a function of the program.
     fn finish(&self, py: Python<'_>, result: &Bound<'_, PyAny>) -> PyResult<PyProgram> {
         let result = operand(py, result, 0)?;
         let program = or_raise(py, self.take(py)?.finish(&result))?;

@@ -55,6 +55,8 @@ pub struct Recorder {
     graph: Graph,
     registry: Arc<Registry>,
     unit: Arc<CompilationUnit>,
+    /// The name of the function that is recorded.
+    name: Symbol,
     receiver: Option<ValueId>,
     /// Reads of attributes, which are at the start of the graph: each attribute of each object is read once.
     reads: HashMap<(ValueId, Symbol), ValueId, FxBuildHasher>,
@@ -88,11 +90,19 @@ impl Recorder {
             graph: Graph::new(Arc::clone(&registry)),
             registry,
             unit,
+            name: Symbol::new("forward"),
             receiver: None,
             reads: HashMap::default(),
             last_read: None,
             loc: LocId::UNKNOWN,
         }
+    }
+
+    /// Sets the name of the recorded function, which is `forward` otherwise.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Recorder {
+        self.name = Symbol::new(name);
+        self
     }
 
     /// Returns the graph as recorded so far.
@@ -425,9 +435,9 @@ impl Recorder {
         }
         let mut own = Symbol::new(name);
         let mut count = 0;
-        // The graph of the trace is the function `forward`.
+        let of_trace = self.name;
         let is_taken = |unit: &CompilationUnit, own: Symbol| {
-            own.as_str() == "forward"
+            own == of_trace
                 || unit.function(own).is_some()
                 || reached.iter().any(|callee| callee.name == own)
         };
@@ -588,13 +598,15 @@ impl Recorder {
         Ok(edit.value(op, &[value], result))
     }
 
-    /// Ends the trace with a result; the graph becomes the entry `forward` of a program.
+    /// Ends the trace with a result; the graph becomes a function of a program with the classes and functions of the unit.
     ///
     /// # Errors
     /// `V…` if the graph does not verify.
     pub fn finish(mut self, result: &TraceOperand) -> Result<Program, Error> {
         self.end_graph(result)?;
-        Ok(Program::with_callees(&self.session, Arc::new(self.graph), self.unit))
+        let mut unit = (*self.unit).clone();
+        unit.define_function(Function::of_graph(self.name, Arc::new(self.graph)));
+        Ok(Program::of_unit(&self.session, unit))
     }
 
     /// Ends the trace with a result; the graph becomes a method of the receiver's class, in a program with the classes and

@@ -86,7 +86,7 @@ impl Editor<'_> {
     ///
     /// # Errors
     /// Returns [`InsertError::Unknown`] if no operator has the name, and [`InsertError::Mismatch`] if no overload
-    /// accepts the arguments. In both cases the graph is unchanged except for inserted constants.
+    /// accepts the arguments. In both cases the graph is unchanged.
     ///
     /// ```
     /// use flambeau_ir::{Editor, Graph, OpDef, RegistryBuilder, Type};
@@ -104,6 +104,10 @@ impl Editor<'_> {
     /// // The overload for numbers was chosen, and its default inserted.
     /// assert_eq!(graph.operand_count(graph.def(twice)), 3);
     /// assert!(graph.edit().call("my::scael", &[x.into()]).unwrap_err().to_string().contains("did you mean `my::scale`"));
+    /// // A call that is refused inserts nothing.
+    /// let before = graph.to_string();
+    /// assert!(graph.edit().call("my::scale", &[x.into(), "two".into()]).is_err());
+    /// assert_eq!(graph.to_string(), before);
     /// # Ok::<(), flambeau_ir::InsertError>(())
     /// ```
     pub fn call(&mut self, name: &str, args: &[CallArg]) -> Result<ValueId, InsertError> {
@@ -133,16 +137,15 @@ impl Editor<'_> {
             let nearest = nearest(name.as_str(), known).map(str::to_owned);
             return Err(InsertError::Unknown { name, nearest });
         }
-        let positional: Operands = args.iter().map(|arg| self.argument(arg)).collect();
-        let keywords: Operands = kwargs.iter().map(|(_, arg)| self.argument(arg)).collect();
-        let types =
-            |values: &[ValueId]| values.iter().map(|&v| self.arg(v)).collect::<SmallVec<[ArgInfo; 8]>>();
-        let named = kwargs.iter().map(|(name, _)| Symbol::new(name)).zip(types(&keywords));
+        let types: SmallVec<[ArgInfo; 8]> = args.iter().map(|arg| self.arg(arg)).collect();
+        let named = kwargs.iter().map(|(name, arg)| (Symbol::new(name), self.arg(arg)));
         let named: SmallVec<[(Symbol, ArgInfo); 4]> = named.collect();
-        let call = SchemaCall { receiver: None, args: &types(&positional), kwargs: &named };
+        let call = SchemaCall { receiver: None, args: &types, kwargs: &named };
         let schemas: SmallVec<[&FunctionSchema; 8]> = rows.iter().map(|&id| registry.schema(id)).collect();
         let matched =
             match_call(&schemas, call, &NoClasses).map_err(|why| InsertError::Mismatch { name, why })?;
+        let positional: Operands = args.iter().map(|arg| self.argument(arg)).collect();
+        let keywords: Operands = kwargs.iter().map(|(_, arg)| self.argument(arg)).collect();
         let values = CallValues { receiver: None, positional: &positional, keywords: &keywords };
         let operands = self.bind_call(schemas[matched.schema], &matched, values);
         Ok(self.node(rows[matched.schema], &operands, &matched.returns))
@@ -156,11 +159,16 @@ impl Editor<'_> {
         }
     }
 
-    /// Describes a value for schema matching.
-    fn arg(&self, value: ValueId) -> ArgInfo {
+    /// Describes an argument for schema matching.
+    fn arg(&self, arg: &CallArg) -> ArgInfo {
         let g = &*self.graph;
-        let empty_list = g.is_prim(g.def(value), Prim::EmptyListLiteral);
-        ArgInfo { ty: g.ty(value), empty_list, inferred: false }
+        match arg {
+            CallArg::Value(value) => {
+                let empty_list = g.is_prim(g.def(*value), Prim::EmptyListLiteral);
+                ArgInfo { ty: g.ty(*value), empty_list, inferred: false }
+            }
+            CallArg::Constant(value) => ArgInfo { ty: value.type_of(), empty_list: false, inferred: false },
+        }
     }
 
     /// Inserts the defaults, packed lists and conversions of a matched call and returns its operands.
