@@ -30,6 +30,13 @@ if typing.TYPE_CHECKING:
     from ._texts import Texts
 
 
+_UNSUPPORTED = {
+    "Match": "`match`", "Import": "an import statement in a function", "ImportFrom": "an import statement in a function",
+    "Global": "`global`", "Nonlocal": "`nonlocal`", "AsyncFunctionDef": "`async`", "AsyncFor": "`async`", "AsyncWith": "`async`",
+}  # fmt: skip
+"""Statements of Python that TorchScript does not have, and that a program reaches: the compiler's parser does not know all of them."""
+
+
 class Rewriter(SignatureRewriter):
     """Replaces the free names of one function."""
 
@@ -52,8 +59,11 @@ class Rewriter(SignatureRewriter):
         visitor = getattr(self, f"visit_{type(node).__name__}", None)
         if visitor is not None:
             visitor(node)
-        else:
-            self.generic_visit(node)
+            return
+        unsupported = _UNSUPPORTED.get(type(node).__name__)
+        if unsupported is not None:
+            raise self.edits.source.place(node).error(f"{unsupported} is not supported")
+        self.generic_visit(node)
 
     def generic_visit(self, node: ast.AST) -> None:
         for part in children(node):

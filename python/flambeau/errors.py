@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Range = tuple[str, int, int, int, str, str]
     """File, line, column and number of characters, from 1, the text of the line, and a remark."""
 
-__all__ = ["CompileError", "Error", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
+__all__ = ["CompileError", "Error", "FileError", "InternalError", "LimitError", "MisuseError", "RuntimeError", "UnsupportedError"]
 
 
 class Error(Exception):
@@ -39,6 +39,10 @@ class Error(Exception):
 
 class CompileError(Error, builtins.RuntimeError):
     """A program, a file or a graph is wrong."""
+
+
+class FileError(CompileError, ValueError, OSError):
+    """A file cannot be read: a ``ValueError`` as in PyTorch, and an ``OSError`` as in Python."""
 
 
 class UnsupportedError(Error, NotImplementedError):
@@ -202,6 +206,8 @@ def _make(
         cls = UnsupportedError
     elif code == "F0110" and fault == "unsupported":
         cls = AnnotationError
+    elif code == "A0091":
+        cls = FileError
     if code == "X0002" and fault == "input" or python_class is not None and fault in ("input", "misuse"):
         cls = _class_of_raised(python_class or "RuntimeError")
         text = "The following operation failed in the TorchScript interpreter.\n" + text.removeprefix(f"error[{code}]: ")

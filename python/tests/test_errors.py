@@ -149,3 +149,14 @@ def test_errors_in_classes_and_of_the_parser_have_the_chain_of_calls(function, c
     with pytest.raises(flambeau.Error) as wrong:
         jit.script(function)
     assert re.findall(r"'(\w+)' is being compiled since it was called from '(\w+)'", str(wrong.value)) == chain
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    for path in (tmp_path / "missing.pt", tmp_path):
+        with pytest.raises(flambeau.errors.FileError) as refused:
+            jit.load(str(path))
+        assert isinstance(refused.value, (ValueError, OSError, RuntimeError)) and str(path) in str(refused.value)
+    (tmp_path / "text.pt").write_text("no archive")
+    with pytest.raises(flambeau.CompileError, match="too short for a zip file") as refused:
+        jit.load(str(tmp_path / "text.pt"))
+    assert not isinstance(refused.value, OSError)

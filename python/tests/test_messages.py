@@ -355,3 +355,38 @@ def test_comments_with_a_signature_may_omit_the_result():
 
     assert jit.script(twice).schema == "twice(int x) -> int"
     assert Number(2) == 2
+
+
+def test_statements_that_torchscript_does_not_have():
+    def matches(x: int) -> int:
+        match x:
+            case 1:
+                return 2
+        return x
+
+    def imports(x: int) -> int:
+        from math import floor
+
+        return floor(x)
+
+    def declares_global(x: int) -> int:
+        global NAME
+        NAME = x
+        return x
+
+    for function, message in (
+        (matches, "`match` is not supported"),
+        (imports, "an import statement in a function is not supported"),
+        (declares_global, "`global` is not supported"),
+    ):
+        with pytest.raises(flambeau.UnsupportedError, match=message):
+            jit.script(function)
+
+    def in_python_only(x: int) -> int:
+        if not jit.is_scripting():
+            import math
+
+            return math.floor(x)
+        return x
+
+    assert jit.script(in_python_only)(2) == 2
