@@ -30,7 +30,7 @@ impl CompileStage {
 ///    guards that are now implied,
 /// 2. unrolls loops whose trip count is known, replaces in-place writes to tensors allocated in the graph by functional
 ///    operators, and simplifies the result,
-/// 3. saturates with exact rules, and fuses.
+/// 3. saturates with exact rules, fuses, and writes numbers without tensors of them.
 pub const PIPELINES: [(&str, &str); 2] = [
     (
         "profiled",
@@ -41,7 +41,7 @@ pub const PIPELINES: [(&str, &str); 2] = [
         "specialized",
         "guards,fix{4}(peephole,constant_propagation,eliminate_guards),loop_unrolling{constant,profiled},\
          lower_simple_tuples,remove_mutation{exact},fix{2}(peephole,constant_propagation,eliminate_guards),\
-         saturate,cse,dce,fuse,dce",
+         saturate,cse,dce,fuse,write_numbers,dce",
     ),
 ];
 

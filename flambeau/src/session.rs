@@ -57,7 +57,7 @@ const PIPELINES: &[(&str, &str)] = &[
         "simplify",
         "inline,scalar_replacement,optional_replacement,lower_simple_tuples,constant_propagation,constant_pooling,cse,dce",
     ),
-    ("default", "simplify,peephole,fold_facts,saturate,cse,dce,fuse,dce"),
+    ("default", "simplify,peephole,fold_facts,saturate,cse,dce,fuse,write_numbers,dce"),
 ];
 
 /// Builder of a session.

@@ -208,6 +208,16 @@ pub enum OpRole {
     Activation,
     /// `(tensor)`: the number of dimensions.
     Rank,
+    /// `(tensor)`: the dtype.
+    DtypeOf,
+    /// `(number, dtype, device, whether gradients are required)`: a zero-dimensional tensor with the number.
+    NumberTensor,
+    /// `(tensor, tensor, ...)`: writes the elements of the second into the first, and returns it.
+    Copy,
+    /// `(tensor, int)`: writes the number into all elements, and returns the tensor.
+    WriteInt,
+    /// `(tensor, float)`: writes the number into all elements, and returns the tensor.
+    WriteFloat,
 }
 
 impl Facet for OpRole {

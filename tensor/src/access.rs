@@ -191,7 +191,9 @@ impl<'a> WriteGuards<'a> {
     ///
     /// # Errors
     /// Returns an error if the target is protected from writes, or memory for the copy is exhausted.
-    #[inline]
+    // Always inlined, as what makes slices of the guards: results in memory that are read in wider parts than they were written
+    // in stall on store forwarding, which takes as long as the locks.
+    #[inline(always)]
     pub(crate) fn new(target: &'a Storage, source: Option<&'a Storage>) -> Result<WriteGuards<'a>> {
         enter_lock_set();
         let source = source.filter(|source| !source.ptr_eq(target));
@@ -318,7 +320,7 @@ pub(crate) unsafe trait Writes: Locked {
     ///
     /// # Panics
     /// Panics if the tensor's storage is not locked for writing, or its layout is not within the storage.
-    #[inline]
+    #[inline(always)]
     fn target<'a>(&'a mut self, meta: &'a Meta, dtype: DType) -> (&'a mut [u8], OtherBytes<'a, Self>) {
         assert!(
             meta.layout.numel() == 0 || self.holds_exclusive(&meta.storage),
@@ -348,7 +350,7 @@ impl<'a, G: Writes + ?Sized> OtherBytes<'a, G> {
     /// # Panics
     /// Panics if the tensor's storage is not locked, its layout is not within the storage, or shares bytes with the
     /// target.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn bytes(&self, meta: &'a Meta, dtype: DType) -> &'a [u8] {
         let is_target = meta.storage.ptr_eq(self.target);
         assert!(

@@ -234,6 +234,12 @@ impl Layout {
         Layout { sizes, strides, offset, numel, contiguous: contiguous || numel == 0, row_major_strides }
     }
 
+    /// Returns whether all strides are those of [`contiguous_strides`].
+    #[inline]
+    pub(crate) fn has_row_major_strides(&self) -> bool {
+        self.row_major_strides
+    }
+
     /// Returns the row-major layout at offset 0 with the sizes of `self`, which are already checked.
     #[inline(always)]
     pub(crate) fn to_contiguous(&self) -> Layout {
@@ -387,13 +393,6 @@ impl Layout {
             Overlap::Yes => Err(TensorError::InternalOverlap),
             _ => Ok(()),
         }
-    }
-
-    /// Returns a layout with these sizes and strides at another offset (already validated).
-    #[inline]
-    pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
-        let numel = sizes.iter().product();
-        Layout::of_parts(sizes, strides, offset, numel)
     }
 }
 

@@ -423,16 +423,28 @@ impl Storage {
     ///
     /// # Safety
     /// This caller holds the exclusive lock, or is the only owner.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn make_owned(&self) -> Result<()> {
+        // SAFETY: the caller's contract covers all accesses here.
+        unsafe {
+            if self.head().version.load(Ordering::Relaxed) < PROTECTION && !self.has_external_bytes() {
+                return Ok(());
+            }
+            self.make_external_owned()
+        }
+    }
+
+    /// As [`Storage::make_owned`] for protected and external bytes.
+    ///
+    /// # Safety
+    /// As for [`Storage::make_owned`].
+    #[cold]
+    unsafe fn make_external_owned(&self) -> Result<()> {
         if self.head().version.load(Ordering::Relaxed) >= PROTECTION {
             return Err(protected());
         }
-        // SAFETY: the caller's contract covers all accesses here.
+        // SAFETY: the caller's contract covers all accesses here; the caller found external bytes.
         unsafe {
-            if !self.has_external_bytes() {
-                return Ok(());
-            }
             match &*self.external_slot() {
                 ExternalBytes::Owned(_) => Ok(()),
                 ExternalBytes::Foreign(_) => self.move_to_fresh_block(self.nbytes()),

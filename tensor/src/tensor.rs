@@ -84,6 +84,12 @@ impl Tensor {
     /// As [`Tensor::from_storage`] for a layout that is known to fit.
     #[inline(never)]
     pub(crate) fn from_parts(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
+        Tensor::constructed(storage, dtype, layout)
+    }
+
+    /// As [`Tensor::from_parts`], compiled into the caller, which constructs the layout in its block.
+    #[inline(always)]
+    pub(crate) fn constructed(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
         debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());
         Tensor(Shared::new(TensorImpl {
             first: Meta { layout, storage },

@@ -8,7 +8,9 @@ use smallvec::SmallVec;
 use crate::budget::check_budget;
 use crate::dtype::DType;
 use crate::error::{Result, SizesText, TensorError};
-use crate::layout::{Dims, Layout, check_rank, dims, numel_of, wrap_dim, wrap_dim_insert};
+use crate::layout::{
+    Dims, Layout, check_rank, contiguous_strides, dims, numel_of, wrap_dim, wrap_dim_insert,
+};
 use crate::tensor::Tensor;
 
 /// Returns the values of all dimensions but `d`.
@@ -38,9 +40,12 @@ fn offset_at(layout: &Layout, index: i64, stride: i64) -> i64 {
 
 impl Tensor {
     /// Returns a tensor over the same storage with a layout derived from this tensor's, which therefore fits.
-    fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
-        let meta = self.meta();
-        Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.with(sizes, strides, offset))
+    // Slices, not vectors: the layout is constructed where it stays. Moving what was just written in parts would stall on
+    // store forwarding.
+    fn derived(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
+        let numel = sizes.iter().product();
+        let layout = Layout::of_parts(dims(sizes), dims(strides), offset, numel);
+        Tensor::constructed(self.meta().storage.clone(), self.dtype(), layout)
     }
 
     /// Returns another tensor over the same elements.
@@ -76,7 +81,7 @@ impl Tensor {
         }
         let index = if index < 0 { index + size } else { index };
         let offset = offset_at(layout, index, layout.strides()[d]);
-        Ok(self.derived(without(layout.sizes(), d), without(layout.strides(), d), offset))
+        Ok(self.derived(&without(layout.sizes(), d), &without(layout.strides(), d), offset))
     }
 
     /// Returns `start..end` of a dimension with a positive step, clamped as in Python.
@@ -102,7 +107,7 @@ impl Tensor {
         let offset = offset_at(layout, start, strides[d]);
         // A stride matters only for a dimension with more than one element; with a huge step there is at most one.
         strides[d] = strides[d].saturating_mul(step);
-        Ok(self.derived(sizes, strides, offset))
+        Ok(self.derived(&sizes, &strides, offset))
     }
 
     /// Returns `length` elements of a dimension from `start` on.
@@ -144,7 +149,7 @@ impl Tensor {
             sizes.swap(a, b);
             strides.swap(a, b);
         }
-        Ok(self.derived(sizes, strides, layout.offset()))
+        Ok(self.derived(&sizes, &strides, layout.offset()))
     }
 
     /// Transposes a matrix; vectors and scalars are returned unchanged.
@@ -186,7 +191,7 @@ impl Tensor {
             sizes.push(layout.sizes()[d]);
             strides.push(layout.strides()[d]);
         }
-        Ok(self.derived(sizes, strides, layout.offset()))
+        Ok(self.derived(&sizes, &strides, layout.offset()))
     }
 
     /// Moves dimensions to given positions; the others keep their order.
@@ -277,15 +282,15 @@ impl Tensor {
             }
         }
         numel_of(&to)?;
-        Ok(self.derived(to, strides, layout.offset()))
+        Ok(self.derived(&to, &strides, layout.offset()))
     }
 
     /// Removes the dimensions of size 1.
     pub fn squeeze_all(&self) -> Tensor {
         let layout = self.layout();
         let kept = (0..layout.rank()).filter(|d| layout.sizes()[*d] != 1);
-        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
-        self.derived(sizes, strides, layout.offset())
+        let (sizes, strides): (Dims, Dims) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        self.derived(&sizes, &strides, layout.offset())
     }
 
     /// Removes those of the given dimensions that have size 1.
@@ -307,8 +312,8 @@ impl Tensor {
             }
         }
         let kept = (0..layout.rank()).filter(|d| drop >> d & 1 == 0 || layout.sizes()[*d] != 1);
-        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
-        Ok(self.derived(sizes, strides, layout.offset()))
+        let (sizes, strides): (Dims, Dims) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        Ok(self.derived(&sizes, &strides, layout.offset()))
     }
 
     /// Inserts a new dimension of size 1.
@@ -323,7 +328,7 @@ impl Tensor {
         let stride = if d < sizes.len() { sizes[d].saturating_mul(strides[d]) } else { 1 };
         sizes.insert(d, 1);
         strides.insert(d, stride);
-        Ok(self.derived(sizes, strides, layout.offset()))
+        Ok(self.derived(&sizes, &strides, layout.offset()))
     }
 
     /// Returns a view of the elements, in row-major order, with other sizes; one -1 is inferred.
@@ -331,10 +336,21 @@ impl Tensor {
     /// # Errors
     /// Returns [`TensorError::ViewStride`] if strides cannot express the view, and an error if the sizes do not match.
     pub fn view(&self, sizes: &[i64]) -> Result<Tensor> {
+        self.viewed(sizes)?.ok_or(TensorError::ViewStride)
+    }
+
+    /// As [`Tensor::view`]; `None` if strides cannot express the view.
+    fn viewed(&self, sizes: &[i64]) -> Result<Option<Tensor>> {
         let layout = self.layout();
-        let sizes = infer_sizes(sizes, layout.numel() as i64)?;
-        let strides = view_strides(layout, &sizes).ok_or(TensorError::ViewStride)?;
-        Ok(self.derived(sizes, strides, layout.offset()))
+        let inferred = inferred_size(sizes, layout.numel() as i64)?;
+        let mut to = dims(sizes);
+        if let Some((dim, size)) = inferred {
+            to[dim] = size;
+        }
+        if layout.has_row_major_strides() {
+            return Ok(Some(self.derived(&to, &contiguous_strides(&to), layout.offset())));
+        }
+        Ok(view_strides(layout, &to).map(|strides| self.derived(&to, &strides, layout.offset())))
     }
 
     /// As [`Tensor::view`] if that is possible, else a row-major copy.
@@ -342,11 +358,9 @@ impl Tensor {
     /// # Errors
     /// Returns an error if the sizes do not match, or memory for a copy is exhausted.
     pub fn reshape(&self, sizes: &[i64]) -> Result<Tensor> {
-        let layout = self.layout();
-        let sizes = infer_sizes(sizes, layout.numel() as i64)?;
-        match view_strides(layout, &sizes) {
-            Some(strides) => Ok(self.derived(sizes, strides, layout.offset())),
-            None => self.clone_contiguous()?.view(&sizes),
+        match self.viewed(sizes)? {
+            Some(view) => Ok(view),
+            None => self.clone_contiguous()?.view(sizes),
         }
     }
 
@@ -470,7 +484,7 @@ impl Tensor {
             let mut sizes = dims(layout.sizes());
             let length = piece.min(size - start);
             sizes[d] = length;
-            views.push(self.derived(sizes, dims(layout.strides()), offset_at(layout, start, stride)));
+            views.push(self.derived(&sizes, layout.strides(), offset_at(layout, start, stride)));
             start += length;
         }
         views
@@ -595,7 +609,7 @@ impl Tensor {
         }
         sizes.push(count);
         strides.push(stride);
-        Ok(self.derived(sizes, strides, start))
+        Ok(self.derived(&sizes, &strides, start))
     }
 
     /// Returns all slices of `length` elements along a dimension, `step` apart, as a new last dimension.
@@ -624,7 +638,7 @@ impl Tensor {
         sizes.push(length);
         strides.push(stride);
         numel_of(&sizes)?;
-        Ok(self.derived(sizes, strides, layout.offset()))
+        Ok(self.derived(&sizes, &strides, layout.offset()))
     }
 
     /// Returns the real and imaginary parts of a complex tensor, in a new last dimension of size 2.
@@ -726,6 +740,15 @@ impl Tensor {
 /// # Errors
 /// Returns an error if the sizes do not have `numel` elements, or the -1 is ambiguous.
 pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
+    let mut inferred = dims(sizes);
+    if let Some((dim, size)) = inferred_size(sizes, numel)? {
+        inferred[dim] = size;
+    }
+    Ok(inferred)
+}
+
+/// Returns the dimension whose size is given as -1, if there is one, and its size. Errors are those of [`infer_sizes`].
+fn inferred_size(sizes: &[i64], numel: i64) -> Result<Option<(usize, i64)>> {
     check_rank(sizes.len())?;
     let mut inferred = None;
     let mut known: i64 = 1;
@@ -747,7 +770,6 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
     if sizes.contains(&0) {
         known = 0;
     }
-    let mut out = Dims::from_slice(sizes);
     let wrong = || TensorError::ShapeInvalid { shape: sizes.into(), numel };
     match inferred {
         Some(_) if known == 0 && numel == 0 => {
@@ -757,11 +779,10 @@ pub fn infer_sizes(sizes: &[i64], numel: i64) -> Result<Dims> {
                 SizesText::from(sizes)
             )));
         }
-        Some(dim) if fits && known > 0 && numel % known == 0 => out[dim] = numel / known,
-        None if fits && known == numel => {}
-        _ => return Err(wrong()),
+        Some(dim) if fits && known > 0 && numel % known == 0 => Ok(Some((dim, numel / known))),
+        None if fits && known == numel => Ok(None),
+        _ => Err(wrong()),
     }
-    Ok(out)
 }
 
 /// Memory of a view in bytes: its handle, its layout and their headers, measured as the growth of a process with millions.
@@ -779,7 +800,7 @@ fn view_strides(layout: &Layout, sizes: &[i64]) -> Option<Dims> {
         if layout.sizes() == sizes {
             return Some(dims(layout.strides()));
         }
-        return Some(crate::layout::contiguous_strides(sizes));
+        return Some(contiguous_strides(sizes));
     }
     if layout.rank() == 0 {
         return Some(Dims::from_elem(1, sizes.len()));

@@ -2,6 +2,7 @@
 
 use super::{Emit, Loc};
 use crate::intrinsic::Intrinsic;
+use crate::views::ViewOf;
 use flambeau_ir::value::{IValue, ListItems, Str};
 use flambeau_ir::{Graph, Prim, ValueId};
 use std::collections::BTreeMap;
@@ -20,8 +21,8 @@ impl InternedStrings {
     }
 }
 
-/// Returns, per constant, the elements of a list to which only reads of elements and of the length refer; an empty table if
-/// there is no such list. No operation of the graph can write such a list, or pass it on.
+/// Returns, per constant, the elements of a list to which only reads of elements and of the length, and views, refer; an empty
+/// table if there is no such list. No operation of the graph can write such a list, or pass it on.
 pub(super) fn items(emit: &mut Emit<'_>) -> Box<[Option<ListItems>]> {
     let graph = emit.graph;
     let mut is_only_read: Vec<Option<bool>> = vec![None; emit.constants.len()];
@@ -57,11 +58,13 @@ pub(super) fn items(emit: &mut Emit<'_>) -> Box<[Option<ListItems>]> {
     items.collect()
 }
 
-/// Whether all uses of a list are intrinsics that read an element or the length.
+/// Whether all uses of a list are intrinsics that read an element or the length, or views of tensors with these numbers.
 fn has_only_reads(graph: &Graph, list: ValueId) -> bool {
     let intrinsics = graph.registry().column::<Intrinsic>();
+    let views = graph.registry().column::<ViewOf>();
     graph.uses(list).all(|at| {
-        let reads = matches!(intrinsics.of(graph.op(at.user)), Some(Intrinsic::ListGet | Intrinsic::ListLen));
-        reads && at.index == 0
+        let op = graph.op(at.user);
+        let reads = matches!(intrinsics.of(op), Some(Intrinsic::ListGet | Intrinsic::ListLen)) && at.index == 0;
+        reads || views.of(op).is_some()
     })
 }

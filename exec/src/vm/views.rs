@@ -25,12 +25,13 @@ pub(super) fn run(i: &Instr, s: &[u64], values: &mut ValueFrame<'_, '_>) -> bool
     let mut all = ViewNumbers::default();
     for number in numbers {
         match number.place() {
-            OperandSource::Scalar(ScalarKind::Int, r) => all.push(Some(s[r as usize] as i64)),
+            OperandSource::Scalar(ScalarKind::Int, r) => all.push(s[r as usize] as i64),
             OperandSource::Scalar(ScalarKind::Bool, _) => {}
-            OperandSource::Const(c) => match &code.constants[c as usize] {
-                IValue::None => all.push(None),
-                IValue::List(list) => match &*list.read() {
-                    ListItems::Ints(items) => items.iter().for_each(|item| all.push(Some(*item))),
+            OperandSource::Const(c) => match (code.constant_items(*number), &code.constants[c as usize]) {
+                (Some(ListItems::Ints(items)), _) => items.iter().for_each(|item| all.push(*item)),
+                (_, IValue::None) => all.push_none(),
+                (_, IValue::List(list)) => match &*list.read() {
+                    ListItems::Ints(items) => items.iter().for_each(|item| all.push(*item)),
                     _ => return false,
                 },
                 _ => return false,

@@ -8,7 +8,6 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, ViewFunction, ViewNumbers, ViewOf};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
-use smallvec::{SmallVec, smallvec};
 
 use Run::{Any, Numbers};
 
@@ -38,13 +37,15 @@ impl Run {
             Numbers(view) => {
                 let mut numbers = ViewNumbers::default();
                 for i in 1..cx.arg_count() {
-                    let more: SmallVec<[Option<i64>; 4]> = match cx.arg(i)? {
+                    match cx.arg(i)? {
                         // Whether an expansion is implicit changes nothing, and `out` takes a copy of the view.
-                        IValue::Bool(_) | IValue::Tensor(_) => continue,
-                        IValue::List(_) => cx.ints(i)?.into_iter().map(Some).collect(),
-                        _ => smallvec![cx.opt_int(i)?],
-                    };
-                    more.into_iter().for_each(|number| numbers.push(number));
+                        IValue::Bool(_) | IValue::Tensor(_) => {}
+                        IValue::List(_) => cx.ints(i)?.into_iter().for_each(|number| numbers.push(number)),
+                        _ => match cx.opt_int(i)? {
+                            Some(number) => numbers.push(number),
+                            None => numbers.push_none(),
+                        },
+                    }
                 }
                 Ok(view(cx.tensor(0)?, &numbers)?)
             }
@@ -187,7 +188,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::permute",
         doc: "The dimensions in another order.",
-        run: Numbers(|x, n| x.permute(&n.all())),
+        run: Numbers(|x, n| x.permute(n.all())),
         shape: || ResultShapes::permute(1),
         elements: Elements::Kept,
         rank: 3,
@@ -214,7 +215,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::expand aten::broadcast_to",
         doc: "Broadcast to a size; -1 keeps a dimension.",
-        run: Numbers(|x, n| x.expand(&n.all())),
+        run: Numbers(|x, n| x.expand(n.all())),
         shape: || ResultShapes::expand(1),
         elements: Elements::Kept,
         rank: 2,
@@ -268,7 +269,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::view aten::_unsafe_view",
         doc: "A view with another shape; an error if the strides do not allow it.",
-        run: Numbers(|x, n| x.view(&n.all())),
+        run: Numbers(|x, n| x.view(n.all())),
         shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -295,7 +296,7 @@ const ROWS: &[ViewRow] = &[
     ViewRow {
         names: "aten::reshape",
         doc: "Another shape: a view where strides allow it, else a copy.",
-        run: Numbers(|x, n| x.reshape(&n.all())),
+        run: Numbers(|x, n| x.reshape(n.all())),
         shape: || ResultShapes::reshape(1),
         elements: Elements::Kept,
         rank: 0,
@@ -534,7 +535,7 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
 }
 
 /// Views whose copying variants support more cases than the view.
-const MORE_GENERAL_COPIES: &[(&str, Run)] = &[("aten::view", Numbers(|x, n| x.reshape(&n.all())))];
+const MORE_GENERAL_COPIES: &[(&str, Run)] = &[("aten::view", Numbers(|x, n| x.reshape(n.all())))];
 
 fn views(row: &'static ViewRow) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();

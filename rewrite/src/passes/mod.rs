@@ -36,6 +36,7 @@ mod run_effects;
 pub mod scalar_replacement;
 pub mod specialize_autograd_zero;
 pub mod unroll;
+pub mod write_numbers;
 
 #[cfg(feature = "egraph")]
 use crate::egraph::Saturate;
@@ -76,6 +77,7 @@ const PASSES: &[fn() -> PassEntry] = &[
     PassEntry::of::<refine_tuple_types::RefineTupleTypes>,
     PassEntry::of::<scalar_replacement::ScalarReplacement>,
     PassEntry::of::<specialize_autograd_zero::SpecializeAutogradZero>,
+    PassEntry::of::<write_numbers::WriteNumbers>,
     PassEntry::configured::<constant_propagation::ConstantPropagation>,
     PassEntry::configured::<canonicalize::Canonicalize>,
     PassEntry::configured::<dce::Dce>,

@@ -47,11 +47,17 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
     if out.dtype() == DType::C32 || source.dtype() == DType::C32 {
         return copy_complex_f16(out, source);
     }
-    let pack = Pack::new(source.dtype(), out.dtype())?;
     if target.storage.ptr_eq(&meta.storage) {
         // The same elements in the same order (other overlaps were copied by the caller): nothing to do.
         return Ok(());
     }
+    if target.layout.numel() == 1 && out.dtype() == source.dtype() && out.dtype() != DType::Bool {
+        let mut guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
+        let (to, others) = guards.target(target, out.dtype());
+        to.copy_from_slice(others.bytes(meta, source.dtype()));
+        return Ok(());
+    }
+    let pack = Pack::new(source.dtype(), out.dtype())?;
     let mut guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
     let (to, others) = guards.target(target, out.dtype());
     let from = others.bytes(meta, source.dtype());

@@ -310,7 +310,7 @@ struct RowMajorInputs<'a> {
 }
 
 impl<'a> RowMajorInputs<'a> {
-    #[inline]
+    #[inline(always)]
     fn of(inputs: &[&'a Tensor], blocks: &[DType]) -> Option<RowMajorInputs<'a>> {
         let first = *inputs.first()?;
         if inputs.len() > 3 || !first.meta().layout.is_contiguous() {

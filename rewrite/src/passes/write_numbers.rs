@@ -1,0 +1,112 @@
+//! Writes numbers into tensors without making tensors of the numbers.
+//!
+//! `a[i] = 0.5` makes a tensor of the number, with the dtype and device of the view, and copies it. The copy is replaced by
+//! a write of the number; dead code elimination removes the tensor. The conversion of a tensor wraps around where the write
+//! of a number raises an error: the number must be in the range of all dtypes, or the dtype of the view a known one of
+//! floating-point numbers.
+
+use crate::facets::OpRole;
+use crate::pass::{Pass, PassCx, PassError};
+use crate::roles;
+use flambeau_analysis::shape::Fact;
+use flambeau_analysis::{AliasDb, Shapes};
+use flambeau_ir::{At, Column, Graph, IValue, NodeId, Type, ValueId};
+use flambeau_tensor::{DType, Scalar};
+
+/// See the module documentation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteNumbers;
+
+/// The largest integer that all dtypes have.
+const MAX: f64 = 127.0;
+
+impl Pass for WriteNumbers {
+    const NAME: &'static str = "write_numbers";
+    const DOC: &'static str = "Replaces copies of tensors that were made of numbers by writes of the numbers.";
+
+    fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
+        let registry = cx.registry();
+        let roles = registry.column::<OpRole>();
+        let is_copy = |g: &Graph, node: NodeId| roles.of(g.op(node)) == Some(&OpRole::Copy);
+        if !cx.graph().nodes_deep().any(|node| is_copy(cx.graph(), node)) {
+            return Ok(());
+        }
+        let (graph, (db, shapes)) = cx.with::<(AliasDb, Shapes)>();
+        let write = Writes { graph, db, shapes, roles };
+        let copies = graph.nodes_deep().filter(|&node| is_copy(graph, node));
+        let found: Vec<(NodeId, Number)> =
+            copies.filter_map(|node| Some((node, write.number(node)?))).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let operators = [roles::find(&registry, OpRole::WriteInt)?, roles::find(&registry, OpRole::WriteFloat)?];
+        let (mut editor, mut fuel) = cx.edit_fuelled();
+        for (node, number) in found {
+            if !fuel.take("write", editor.graph(), node) {
+                break;
+            }
+            let (target, result) = (editor.graph().operand(node, 0), editor.graph().result(node, 0));
+            let (ty, loc) = (editor.graph().ty(result), editor.graph().loc(node));
+            editor.at(At::before(node)).loc(loc);
+            let number = match number {
+                Number::Value(value) => value,
+                Number::Constant(value) => editor.constant(value),
+            };
+            let operator = operators[usize::from(editor.graph().ty(number) == Type::FLOAT)];
+            let written = editor.value(operator, &[target, number], ty);
+            editor.replace_all_uses(result, written);
+            editor.erase(node);
+        }
+        Ok(())
+    }
+}
+
+/// A number that is written.
+enum Number {
+    /// The number that the tensor was made of.
+    Value(ValueId),
+    /// The element of a constant tensor.
+    Constant(IValue),
+}
+
+struct Writes<'a> {
+    graph: &'a Graph,
+    db: &'a AliasDb,
+    shapes: &'a Shapes,
+    roles: Column<'a, OpRole>,
+}
+
+impl Writes<'_> {
+    /// Returns the number that a copy may write in place of its source.
+    fn number(&self, copy: NodeId) -> Option<Number> {
+        let g = self.graph;
+        let (target, source) = (g.operand(copy, 0), g.operand(copy, 1));
+        let dtype = match self.shapes.fact(target) {
+            Fact::Tensor(tensor) => tensor.dtype,
+            _ => None,
+        };
+        let is_floating = dtype.is_some_and(|dtype| dtype.is_floating());
+        if let Some(IValue::Tensor(tensor)) = g.constant(source) {
+            let is_number = tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
+            return match tensor.item().ok().filter(|_| is_number)? {
+                Scalar::Float(x) => Some(Number::Constant(IValue::Float(x))),
+                Scalar::Int(n) if tensor.dtype() == DType::I64 => Some(Number::Constant(IValue::Int(n))),
+                _ => None,
+            };
+        }
+        let made = g.def(source);
+        if self.roles.of(g.op(made)) != Some(&OpRole::NumberTensor) || g.operand_count(made) != 4 {
+            return None;
+        }
+        let [number, of_dtype, _, requires_grad] = [0, 1, 2, 3].map(|i| g.operand(made, i));
+        let is_of_target = self.roles.of(g.op(g.def(of_dtype))) == Some(&OpRole::DtypeOf)
+            && g.operand(g.def(of_dtype), 0) == target;
+        let is_plain = matches!(g.constant(requires_grad), Some(IValue::Bool(false)));
+        let fits = match g.constant(number) {
+            Some(IValue::Float(x)) => is_floating || (0.0..=MAX).contains(&x),
+            Some(IValue::Int(n)) => is_floating || (0.0..=MAX).contains(&(n as f64)),
+            _ => is_floating && g.ty(number) == Type::FLOAT,
+        };
+        (is_of_target && is_plain && fits).then_some(Number::Value(number))
+    }
+}
