@@ -210,7 +210,7 @@ for_each_operation! {
     ListNext,
     /// … `v[a]` = this element.
     ListNextV,
-    /// The end of a loop over one or two sequences: as `ListNext`, where `a` instructions before `c` read the elements at `s[d]` of
+    /// The end of a loop over up to [`MAX_READS`] sequences: as `ListNext`, where `a` instructions before `c` read the elements at `s[d]` of
     /// lists, strings and dictionaries, in registers of any bank. There is a next element if all have one.
     EachNext,
     /// Element `s[b]` of the list `v[a]` of integers = `s[c]`.
@@ -551,6 +551,9 @@ pub(crate) struct CallSite {
     pub(crate) operands: Range<u32>,
     pub(crate) dests: Range<u32>,
 }
+
+/// Maximal number of elements that the end of a loop fetches ([`Opcode::EachNext`]), hence also of the sequences that it iterates over.
+pub(crate) const MAX_READS: usize = 4;
 
 /// A compiled graph.
 pub struct Code {

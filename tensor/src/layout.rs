@@ -7,8 +7,11 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::error::{Result, SizesText, TensorError};
 
+/// Maximum number of dimensions that are stored inline.
+pub(crate) const MAX_INLINE: usize = 5;
+
 /// Sizes or strides, stored inline up to five dimensions.
-pub type Dims = SmallVec<[i64; 5]>;
+pub type Dims = SmallVec<[i64; MAX_INLINE]>;
 
 /// Maximum number of dimensions of a tensor.
 pub const MAX_RANK: usize = 64;
@@ -100,14 +103,18 @@ pub fn numel_of(sizes: &[i64]) -> Result<i64> {
 /// Returns row-major strides; dimensions of size 0 count as 1, as in PyTorch.
 pub fn contiguous_strides(sizes: &[i64]) -> Dims {
     let mut strides = dims(sizes);
-    let each = &mut strides[..];
-    let (mut step, mut dim): (i64, usize) = (1, each.len());
-    while dim > 0 {
-        dim -= 1;
-        let size = std::mem::replace(&mut each[dim], step);
+    set_contiguous_strides(&mut strides, sizes);
+    strides
+}
+
+/// Sets row-major strides, one for each size.
+#[inline(always)]
+pub(crate) fn set_contiguous_strides(strides: &mut [i64], sizes: &[i64]) {
+    let mut step: i64 = 1;
+    for (stride, &size) in strides.iter_mut().zip(sizes).rev() {
+        *stride = step;
         step = step.saturating_mul(size.max(1));
     }
-    strides
 }
 
 /// Returns strides with the channels innermost (rank 4: `[N, C, H, W]`, rank 5: `[N, C, D, H, W]`).
@@ -393,6 +400,13 @@ impl Layout {
             Overlap::Yes => Err(TensorError::InternalOverlap),
             _ => Ok(()),
         }
+    }
+
+    /// Returns a layout with these sizes and strides at another offset (already validated).
+    #[inline]
+    pub(crate) fn with(&self, sizes: Dims, strides: Dims, offset: i64) -> Layout {
+        let numel = sizes.iter().product();
+        Layout::of_parts(sizes, strides, offset, numel)
     }
 }
 

@@ -87,7 +87,7 @@ impl Tensor {
         Tensor::constructed(storage, dtype, layout)
     }
 
-    /// As [`Tensor::from_parts`], compiled into the caller, which constructs the layout in its block.
+    /// As [`Tensor::from_parts`], compiled into the caller, which constructs the layout.
     #[inline(always)]
     pub(crate) fn constructed(storage: Storage, dtype: DType, layout: Layout) -> Tensor {
         debug_assert!(layout.storage_end() * dtype.size() <= storage.nbytes());

@@ -9,25 +9,14 @@ use crate::budget::check_budget;
 use crate::dtype::DType;
 use crate::error::{Result, SizesText, TensorError};
 use crate::layout::{
-    Dims, Layout, check_rank, contiguous_strides, dims, numel_of, wrap_dim, wrap_dim_insert,
+    Dims, Layout, MAX_INLINE, check_rank, contiguous_strides, dims, numel_of, set_contiguous_strides,
+    wrap_dim, wrap_dim_insert,
 };
 use crate::tensor::Tensor;
 
 /// Returns the values of all dimensions but `d`.
-#[inline]
 fn without(values: &[i64], d: usize) -> Dims {
-    // At either end, the common case, the others are a slice.
-    if d == 0 || d + 1 == values.len() {
-        return dims(if d == 0 { &values[1..] } else { &values[..d] });
-    }
-    let mut kept = [0; 5];
-    if values.len() > kept.len() {
-        return values.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, v)| *v).collect();
-    }
-    for (i, value) in values.iter().enumerate().filter(|(i, _)| *i != d) {
-        kept[i - usize::from(i > d)] = *value;
-    }
-    Dims::from_buf_and_len(kept, values.len() - 1)
+    values.iter().enumerate().filter(|(i, _)| *i != d).map(|(_, v)| *v).collect()
 }
 
 /// Returns the offset of the element `index * stride` elements after a layout's first one. Strides of a tensor without
@@ -40,12 +29,17 @@ fn offset_at(layout: &Layout, index: i64, stride: i64) -> i64 {
 
 impl Tensor {
     /// Returns a tensor over the same storage with a layout derived from this tensor's, which therefore fits.
-    // Slices, not vectors: the layout is constructed where it stays. Moving what was just written in parts would stall on
-    // store forwarding.
-    fn derived(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
-        let numel = sizes.iter().product();
-        let layout = Layout::of_parts(dims(sizes), dims(strides), offset, numel);
-        Tensor::constructed(self.meta().storage.clone(), self.dtype(), layout)
+    fn derived(&self, sizes: Dims, strides: Dims, offset: i64) -> Tensor {
+        let meta = self.meta();
+        Tensor::from_parts(meta.storage.clone(), self.dtype(), meta.layout.with(sizes, strides, offset))
+    }
+
+    /// As [`Tensor::derived`] for sizes and strides that are in memory: they are copied once. Moves of what was just written in parts
+    /// stall on store forwarding.
+    fn derived_from(&self, sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
+        let meta = self.meta();
+        let layout = meta.layout.with(dims(sizes), dims(strides), offset);
+        Tensor::constructed(meta.storage.clone(), self.dtype(), layout)
     }
 
     /// Returns another tensor over the same elements.
@@ -81,7 +75,15 @@ impl Tensor {
         }
         let index = if index < 0 { index + size } else { index };
         let offset = offset_at(layout, index, layout.strides()[d]);
-        Ok(self.derived(&without(layout.sizes(), d), &without(layout.strides(), d), offset))
+        let (sizes, strides) = (layout.sizes(), layout.strides());
+        // At either end, the common case, the others are a slice.
+        if d + 1 == sizes.len() {
+            return Ok(self.derived_from(&sizes[..d], &strides[..d], offset));
+        }
+        if d == 0 {
+            return Ok(self.derived_from(&sizes[1..], &strides[1..], offset));
+        }
+        Ok(self.derived(without(sizes, d), without(strides, d), offset))
     }
 
     /// Returns `start..end` of a dimension with a positive step, clamped as in Python.
@@ -103,11 +105,11 @@ impl Tensor {
         let end = clamp(end.unwrap_or(i64::MAX)).max(start);
         let (mut sizes, mut strides) = (dims(layout.sizes()), dims(layout.strides()));
         let count = end - start;
-        sizes[d] = count / step + i64::from(count % step != 0);
+        sizes[d] = if step == 1 { count } else { count / step + i64::from(count % step != 0) };
         let offset = offset_at(layout, start, strides[d]);
         // A stride matters only for a dimension with more than one element; with a huge step there is at most one.
         strides[d] = strides[d].saturating_mul(step);
-        Ok(self.derived(&sizes, &strides, offset))
+        Ok(self.derived(sizes, strides, offset))
     }
 
     /// Returns `length` elements of a dimension from `start` on.
@@ -149,7 +151,7 @@ impl Tensor {
             sizes.swap(a, b);
             strides.swap(a, b);
         }
-        Ok(self.derived(&sizes, &strides, layout.offset()))
+        Ok(self.derived(sizes, strides, layout.offset()))
     }
 
     /// Transposes a matrix; vectors and scalars are returned unchanged.
@@ -191,7 +193,7 @@ impl Tensor {
             sizes.push(layout.sizes()[d]);
             strides.push(layout.strides()[d]);
         }
-        Ok(self.derived(&sizes, &strides, layout.offset()))
+        Ok(self.derived(sizes, strides, layout.offset()))
     }
 
     /// Moves dimensions to given positions; the others keep their order.
@@ -282,15 +284,15 @@ impl Tensor {
             }
         }
         numel_of(&to)?;
-        Ok(self.derived(&to, &strides, layout.offset()))
+        Ok(self.derived(to, strides, layout.offset()))
     }
 
     /// Removes the dimensions of size 1.
     pub fn squeeze_all(&self) -> Tensor {
         let layout = self.layout();
         let kept = (0..layout.rank()).filter(|d| layout.sizes()[*d] != 1);
-        let (sizes, strides): (Dims, Dims) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
-        self.derived(&sizes, &strides, layout.offset())
+        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        self.derived(sizes, strides, layout.offset())
     }
 
     /// Removes those of the given dimensions that have size 1.
@@ -312,8 +314,8 @@ impl Tensor {
             }
         }
         let kept = (0..layout.rank()).filter(|d| drop >> d & 1 == 0 || layout.sizes()[*d] != 1);
-        let (sizes, strides): (Dims, Dims) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
-        Ok(self.derived(&sizes, &strides, layout.offset()))
+        let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();
+        Ok(self.derived(sizes, strides, layout.offset()))
     }
 
     /// Inserts a new dimension of size 1.
@@ -328,7 +330,7 @@ impl Tensor {
         let stride = if d < sizes.len() { sizes[d].saturating_mul(strides[d]) } else { 1 };
         sizes.insert(d, 1);
         strides.insert(d, stride);
-        Ok(self.derived(&sizes, &strides, layout.offset()))
+        Ok(self.derived(sizes, strides, layout.offset()))
     }
 
     /// Returns a view of the elements, in row-major order, with other sizes; one -1 is inferred.
@@ -343,14 +345,17 @@ impl Tensor {
     fn viewed(&self, sizes: &[i64]) -> Result<Option<Tensor>> {
         let layout = self.layout();
         let inferred = inferred_size(sizes, layout.numel() as i64)?;
+        if inferred.is_none() && layout.has_row_major_strides() && sizes.len() <= MAX_INLINE {
+            let mut strides = [1; MAX_INLINE];
+            let strides = &mut strides[..sizes.len()];
+            set_contiguous_strides(strides, sizes);
+            return Ok(Some(self.derived_from(sizes, strides, layout.offset())));
+        }
         let mut to = dims(sizes);
         if let Some((dim, size)) = inferred {
             to[dim] = size;
         }
-        if layout.has_row_major_strides() {
-            return Ok(Some(self.derived(&to, &contiguous_strides(&to), layout.offset())));
-        }
-        Ok(view_strides(layout, &to).map(|strides| self.derived(&to, &strides, layout.offset())))
+        Ok(view_strides(layout, &to).map(|strides| self.derived(to, strides, layout.offset())))
     }
 
     /// As [`Tensor::view`] if that is possible, else a row-major copy.
@@ -484,7 +489,7 @@ impl Tensor {
             let mut sizes = dims(layout.sizes());
             let length = piece.min(size - start);
             sizes[d] = length;
-            views.push(self.derived(&sizes, layout.strides(), offset_at(layout, start, stride)));
+            views.push(self.derived(sizes, dims(layout.strides()), offset_at(layout, start, stride)));
             start += length;
         }
         views
@@ -609,7 +614,7 @@ impl Tensor {
         }
         sizes.push(count);
         strides.push(stride);
-        Ok(self.derived(&sizes, &strides, start))
+        Ok(self.derived(sizes, strides, start))
     }
 
     /// Returns all slices of `length` elements along a dimension, `step` apart, as a new last dimension.
@@ -638,7 +643,7 @@ impl Tensor {
         sizes.push(length);
         strides.push(stride);
         numel_of(&sizes)?;
-        Ok(self.derived(&sizes, &strides, layout.offset()))
+        Ok(self.derived(sizes, strides, layout.offset()))
     }
 
     /// Returns the real and imaginary parts of a complex tensor, in a new last dimension of size 2.

@@ -64,7 +64,8 @@ fn has_only_reads(graph: &Graph, list: ValueId) -> bool {
     let views = graph.registry().column::<ViewOf>();
     graph.uses(list).all(|at| {
         let op = graph.op(at.user);
-        let reads = matches!(intrinsics.of(op), Some(Intrinsic::ListGet | Intrinsic::ListLen)) && at.index == 0;
+        let reads =
+            matches!(intrinsics.of(op), Some(Intrinsic::ListGet | Intrinsic::ListLen)) && at.index == 0;
         reads || views.of(op).is_some()
     })
 }

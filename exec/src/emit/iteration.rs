@@ -7,14 +7,14 @@
 //! from the computation of its length to the end of the loop, an index is in range exactly if the loop continues. So the end of the
 //! loop fetches the next element itself (`ListNext`), with one comparison for both. The instruction at the start of the body remains
 //! for the first element, and for errors. Strings are never written (`StrNext`), and of a dictionary [`super::dict_lists`] has proved
-//! that it is not. `EachNext` fetches the elements of two sequences, as `zip` makes them, or the parts of an item: at most
+//! that it is not. `EachNext` fetches the elements of several sequences, as `zip` makes them, or the parts of an item: at most
 //! [`MAX_READS`] elements per iteration. Loops with more of them, and those whose counter is not in the first 256 registers, test the
 //! counter and check each index.
 
 use super::Emit;
 use super::conditions::kind_of;
 use super::write_proofs::WriteProofs;
-use crate::bytecode::{Instr, Opcode};
+use crate::bytecode::{Instr, MAX_READS, Opcode};
 use crate::intrinsic::{Intrinsic, ScalarKind, ScalarOp};
 use flambeau_ir::{BlockId, Column, Graph, NodeId, NodeSet, Prim, ValueId};
 use hashbrown::HashMap;
@@ -23,8 +23,6 @@ use smallvec::{SmallVec, smallvec};
 
 /// Maximal number of terms of a conjunction that are inspected: terms may be shared.
 const MAX_TERMS: usize = 16;
-/// Maximal number of elements that the end of a loop fetches, hence also of sequences.
-const MAX_READS: usize = 2;
 
 /// Returns the start of the range over which a loop iterates, if its counter is only used for elements of this range, with step 1.
 /// The sum of the start and the limit of the loop must not overflow, as it may for `enumerate` with a start.
@@ -179,18 +177,22 @@ impl Loops<'_> {
     /// Returns the nodes that compute the lengths of which a value is the minimum.
     fn lengths(&self, value: ValueId) -> Option<Lengths> {
         let graph = self.graph;
-        let length = |value| {
+        let (mut found, mut pending) =
+            (Lengths::new(), SmallVec::<[ValueId; MAX_READS]>::from_slice(&[value]));
+        while let Some(value) = pending.pop() {
             let def = graph.def(value);
-            matches!(self.intrinsic(def), Some(Intrinsic::ListLen | Intrinsic::StrLen)).then_some(def)
-        };
-        if let Some(only) = length(value) {
-            return Some(smallvec![only]);
+            if matches!(self.intrinsic(def), Some(Intrinsic::ListLen | Intrinsic::StrLen)) {
+                found.push(def);
+            } else if self.scalar(def) == Some(ScalarOp::IMin) {
+                pending.extend(graph.operands(def));
+            } else {
+                return None;
+            }
+            if found.len() + pending.len() > MAX_READS {
+                return None;
+            }
         }
-        let def = graph.def(value);
-        match self.scalar(def) {
-            Some(ScalarOp::IMin) => graph.operands(def).map(length).collect(),
-            _ => None,
-        }
+        Some(found)
     }
 
     fn intrinsic(&self, node: NodeId) -> Option<Intrinsic> {

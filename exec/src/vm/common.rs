@@ -9,7 +9,7 @@ use super::dicts;
 use super::dispatch::ValueFrame;
 use super::fast::position_of;
 use super::steps::{self, discard, own_list, put};
-use crate::bytecode::{IDENTIFIED, Instr, Opcode, Operand, OperandSource};
+use crate::bytecode::{IDENTIFIED, Instr, MAX_READS, Opcode, Operand, OperandSource};
 use crate::error::KernelError;
 use crate::intrinsic::{GROWTH_CHECKED, ScalarKind, Word, byte_error, index_in};
 use flambeau_ir::value::{IValue, ListItems, Str};
@@ -135,6 +135,9 @@ pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut Value
         }
         return next;
     }
+    if i.a > 2 {
+        return next_of_several(i, at, s, values);
+    }
     let first = &code.instrs[i.c as usize - 2];
     let mut held = [IValue::None, IValue::None];
     let [one, two] = &mut held;
@@ -148,6 +151,29 @@ pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut Value
         keep(get, word, value, s, values);
     }
     Iteration::Element(0)
+}
+
+/// As [`next_of_each`] for more than two elements.
+#[inline(never)]
+fn next_of_several(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let gets = &values.code.instrs[(i.c - i.a) as usize..i.c as usize];
+    let mut held = [const { IValue::None }; MAX_READS];
+    let mut words = [0; MAX_READS];
+    let mut outcome = Iteration::Element(0);
+    for ((get, word), value) in gets.iter().zip(&mut words).zip(&mut held) {
+        match fetch(get, at, values, value) {
+            Iteration::Element(read) => *word = read,
+            Iteration::End => outcome = Iteration::End,
+            Iteration::Other if matches!(outcome, Iteration::Element(_)) => outcome = Iteration::Other,
+            Iteration::Other => {}
+        }
+    }
+    if matches!(outcome, Iteration::Element(_)) {
+        for ((get, word), value) in gets.iter().zip(words).zip(held) {
+            keep(get, word, value, s, values);
+        }
+    }
+    outcome
 }
 
 /// Stores what [`fetch`] read in the register of the instruction.

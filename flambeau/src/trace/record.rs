@@ -437,9 +437,7 @@ impl Recorder {
         let mut count = 0;
         let of_trace = self.name;
         let is_taken = |unit: &CompilationUnit, own: Symbol| {
-            own == of_trace
-                || unit.function(own).is_some()
-                || reached.iter().any(|callee| callee.name == own)
+            own == of_trace || unit.function(own).is_some() || reached.iter().any(|callee| callee.name == own)
         };
         while is_taken(&self.unit, own) {
             if let Some(known) =

@@ -95,6 +95,28 @@ def tensordot(a: Tensor, b: Tensor, dims: List[List[int]], out: Optional[Tensor]
         return torch.tensordot(a, b, dims[0], dims[1])
     return torch.tensordot(a, b, dims[0], dims[1], out=out)
 
+def tensordot(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]], out: Optional[Tensor] = None) -> Tensor:
+    if out is None:
+        return torch.tensordot(a, b, dims[0], dims[1])
+    return torch.tensordot(a, b, dims[0], dims[1], out=out)
+
+def tensordot(a: Tensor, b: Tensor, dims: Tensor, out: Optional[Tensor] = None) -> Tensor:
+    if dims.numel() > 1:
+        assert dims.size(0) == 2
+        first = torch.jit.annotate(List[int], dims[0].tolist())
+        second = torch.jit.annotate(List[int], dims[1].tolist())
+    else:
+        n = int(dims.item())
+        if n < 0:
+            raise RuntimeError("tensordot expects dims >= 0, but got dims=" + str(n))
+        if n > min(a.dim(), b.dim()):
+            raise RuntimeError("tensordot expects dims < ndim_a or ndim_b, but got dims=" + str(n))
+        first = [i for i in range(-n, 0)]
+        second = [i for i in range(n)]
+    if out is None:
+        return torch.tensordot(a, b, first, second)
+    return torch.tensordot(a, b, first, second, out=out)
+
 def norm(input: Tensor, p: Optional[number] = None, dim: Optional[BroadcastingList1[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
     order = 2.0 if p is None else p
     if out is None:

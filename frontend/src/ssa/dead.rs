@@ -1,18 +1,18 @@
 //! Dead code elimination.
 //!
 //! A node is live if it has an effect or a live node uses its results. PyTorch's compiler removes all other nodes, so
-//! this is part of the semantics: an unused `x[5]` does not fail. A write to a list or dictionary that is created in
-//! the graph and does not escape is live if the container is. All other writes are live, because this pass has no alias
+//! this is part of the semantics: an unused `x[5]` does not fail. A write to a list, dictionary or tensor that is created in
+//! the graph and does not escape is live if the written value is. All other writes are live, because this pass has no alias
 //! analysis.
 
-use flambeau_ir::schema::AliasInfo;
+use flambeau_ir::schema::{AliasInfo, Argument};
 use flambeau_ir::{
     AliasRule, Effects, FunctionSchema, Graph, LiveNodes, MarkLive, NodeId, OpKind, Prim, Use, ValueId,
 };
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use rustc_hash::FxBuildHasher;
 
-/// For each container that is written: true if it does not escape.
+/// For each created value that is written: true if it does not escape.
 type NonEscaping = HashMap<ValueId, bool, FxBuildHasher>;
 
 /// Liveness condition of a node.
@@ -20,7 +20,7 @@ enum LiveIf {
     /// Live if one of its results is.
     Read,
     Always,
-    /// Live if this container is.
+    /// Live if this value is.
     With(ValueId),
 }
 
@@ -32,6 +32,7 @@ fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping) -> LiveIf {
         OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
             let has_rule = g.registry().facet::<AliasRule>(id).is_some();
             let written = if has_rule { None } else { written(g, node, g.registry().schema(id)) };
+            let written = written.map(|value| origin(g, value));
             let is_private = |v: &ValueId| *private.entry(*v).or_insert_with(|| is_private(g, *v));
             written.filter(is_private).map_or(LiveIf::Always, LiveIf::With)
         }
@@ -40,7 +41,7 @@ fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping) -> LiveIf {
     }
 }
 
-/// Returns the container whose list of elements is the only memory that a node writes. Writes to the elements
+/// Returns the list, dictionary or tensor whose own elements are the only memory that a node writes. Writes to the elements
 /// themselves do not count, because the elements may be used elsewhere.
 fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> {
     let mut written = schema.args.iter().zip(g.operands(node)).filter(|(arg, _)| arg.is_write());
@@ -51,14 +52,33 @@ fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> 
     (is_all && is_itself).then_some(value)
 }
 
-/// Returns true if the value is a container that is created here and does not escape: every operator that takes it, or
-/// an alias of it, makes it accessible only through aliases among its results.
+/// Returns the value of which a value is a view, or which operators in place returned.
+fn origin(g: &Graph, value: ValueId) -> ValueId {
+    let mut value = value;
+    while let Some(id) = g.op(g.def(value)).row() {
+        let schema = g.registry().schema(id);
+        let result = g.results(g.def(value)).zip(&schema.returns).find(|(result, _)| *result == value);
+        let Some(alias) = result.and_then(|(_, declared)| declared.alias.as_ref()) else { break };
+        let of_operand = |(arg, _): &(&Argument, ValueId)| {
+            arg.alias.as_ref().is_some_and(|own| own.before.iter().any(|set| alias.before.contains(set)))
+        };
+        let Some((_, operand)) = schema.args.iter().zip(g.operands(g.def(value))).find(of_operand) else {
+            break;
+        };
+        value = operand;
+    }
+    value
+}
+
+/// Returns true if the value is a container or tensor that is created here and does not escape: every operator that takes it,
+/// or an alias of it, makes it accessible only through aliases among its results.
 fn is_private(g: &Graph, value: ValueId) -> bool {
-    let mut names = vec![value];
-    matches!(g.prim(g.def(value)), Some(Prim::ListConstruct | Prim::DictConstruct))
+    let mut names = Names::default();
+    names.push(value);
+    is_created(g, value)
         && std::iter::from_fn(|| {
-            let name = names.pop()?;
-            let mut is_kept = true;
+            let name = names.pending.pop()?;
+            let mut is_kept = names.seen.len() <= MAX_NAMES;
             for at in g.uses(name) {
                 is_kept &= keeps_private(g, at, &mut names);
             }
@@ -67,10 +87,60 @@ fn is_private(g: &Graph, value: ValueId) -> bool {
         .all(|is_kept| is_kept)
 }
 
-/// Returns true if the operator makes a container operand accessible only as a result. Appends such results to `names`.
-fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
+/// Maximal number of aliases of a value that is known not to escape: branches join aliases of many values.
+const MAX_NAMES: usize = 256;
+
+/// Aliases of a value. Loops carry values in circles.
+#[derive(Default)]
+struct Names {
+    seen: HashSet<ValueId, FxBuildHasher>,
+    pending: Vec<ValueId>,
+}
+
+impl Names {
+    fn push(&mut self, name: ValueId) {
+        if self.seen.insert(name) {
+            self.pending.push(name);
+        }
+    }
+}
+
+/// Whether a value is new memory: a container, or a tensor of an operator that returns neither an operand nor a view.
+fn is_created(g: &Graph, value: ValueId) -> bool {
+    let node = g.def(value);
+    match g.op(node).kind() {
+        OpKind::Prim(prim) => matches!(prim, Prim::ListConstruct | Prim::DictConstruct),
+        OpKind::Row(id) => {
+            let registry = g.registry();
+            let is_known = !registry.effects(id).contains(Effects::CONSERVATIVE)
+                && registry.facet::<AliasRule>(id).is_none();
+            let schema = registry.schema(id);
+            let mut results = g.results(node).zip(&schema.returns);
+            let is_new = results.any(|(result, declared)| result == value && declared.alias.is_none());
+            g.ty(value).is_tensor() && is_known && !schema.varret && is_new
+        }
+        OpKind::Unknown(_) => false,
+    }
+}
+
+/// Returns true if the operator makes an operand accessible only as a result, or as a value that a branch or loop carries. Appends
+/// these to `names`.
+fn keeps_private(g: &Graph, at: Use, names: &mut Names) -> bool {
     let id = match g.op(at.user).kind() {
         OpKind::Row(id) => id,
+        OpKind::Prim(Prim::Loop) if at.index >= 2 => {
+            carry(g, at.user, at.index as usize - 2, names);
+            return true;
+        }
+        OpKind::Prim(Prim::Return) => {
+            let Some(owner) = g.owner(g.parent(at.user)) else { return false };
+            match g.prim(owner) {
+                Some(Prim::If) => names.push(g.result(owner, at.index as usize)),
+                Some(Prim::Loop) if at.index >= 1 => carry(g, owner, at.index as usize - 1, names),
+                _ => return false,
+            }
+            return true;
+        }
         OpKind::Prim(prim) => return prim.memory().only_reads(),
         OpKind::Unknown(_) => return false,
     };
@@ -98,6 +168,12 @@ fn keeps_private(g: &Graph, at: Use, names: &mut Vec<ValueId>) -> bool {
     true
 }
 
+/// Appends the names of a value that a loop carries.
+fn carry(g: &Graph, node: NodeId, index: usize, names: &mut Names) {
+    names.push(g.result(node, index));
+    g.block_inputs(g.block(node, 0)).nth(index + 1).into_iter().for_each(|input| names.push(input));
+}
+
 /// Removes dead nodes, outputs and carried values.
 ///
 /// `nodes` are all nodes of the graph in program order.
@@ -106,7 +182,7 @@ pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut private = NonEscaping::default();
     for &node in nodes {
         match live_if(g, node, &mut private) {
-            LiveIf::With(container) => marker.link_liveness(node, g.def(container)),
+            LiveIf::With(written) => marker.link_liveness(node, g.def(written)),
             when => marker.visit_node(node, matches!(when, LiveIf::Always)),
         }
     }

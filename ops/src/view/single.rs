@@ -8,6 +8,7 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, ViewFunction, ViewNumbers, ViewOf};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::{DType, MemoryFormat, Tensor};
+use smallvec::SmallVec;
 
 use Run::{Any, Numbers};
 
@@ -35,19 +36,20 @@ impl Run {
     fn of(self, cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
         match self {
             Numbers(view) => {
-                let mut numbers = ViewNumbers::default();
+                let (mut numbers, mut absent) = (SmallVec::<[i64; 6]>::new(), 0);
                 for i in 1..cx.arg_count() {
                     match cx.arg(i)? {
                         // Whether an expansion is implicit changes nothing, and `out` takes a copy of the view.
                         IValue::Bool(_) | IValue::Tensor(_) => {}
-                        IValue::List(_) => cx.ints(i)?.into_iter().for_each(|number| numbers.push(number)),
-                        _ => match cx.opt_int(i)? {
-                            Some(number) => numbers.push(number),
-                            None => numbers.push_none(),
-                        },
+                        IValue::List(_) => numbers.extend(cx.ints(i)?),
+                        _ => {
+                            let number = cx.opt_int(i)?;
+                            absent |= u64::from(number.is_none()) << numbers.len();
+                            numbers.push(number.unwrap_or_default());
+                        }
                     }
                 }
-                Ok(view(cx.tensor(0)?, &numbers)?)
+                Ok(view(cx.tensor(0)?, ViewNumbers::new(&numbers, absent))?)
             }
             Any(run) => run(cx),
         }

@@ -22,7 +22,8 @@ const MAX: f64 = 127.0;
 
 impl Pass for WriteNumbers {
     const NAME: &'static str = "write_numbers";
-    const DOC: &'static str = "Replaces copies of tensors that were made of numbers by writes of the numbers.";
+    const DOC: &'static str =
+        "Replaces copies of tensors that were made of numbers by writes of the numbers.";
 
     fn run(&self, cx: &mut PassCx<'_>) -> Result<(), PassError> {
         let registry = cx.registry();
@@ -39,7 +40,8 @@ impl Pass for WriteNumbers {
         if found.is_empty() {
             return Ok(());
         }
-        let operators = [roles::find(&registry, OpRole::WriteInt)?, roles::find(&registry, OpRole::WriteFloat)?];
+        let operators =
+            [roles::find(&registry, OpRole::WriteInt)?, roles::find(&registry, OpRole::WriteFloat)?];
         let (mut editor, mut fuel) = cx.edit_fuelled();
         for (node, number) in found {
             if !fuel.take("write", editor.graph(), node) {
@@ -87,7 +89,8 @@ impl Writes<'_> {
         };
         let is_floating = dtype.is_some_and(|dtype| dtype.is_floating());
         if let Some(IValue::Tensor(tensor)) = g.constant(source) {
-            let is_number = tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
+            let is_number =
+                tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
             return match tensor.item().ok().filter(|_| is_number)? {
                 Scalar::Float(x) => Some(Number::Constant(IValue::Float(x))),
                 Scalar::Int(n) if tensor.dtype() == DType::I64 => Some(Number::Constant(IValue::Int(n))),

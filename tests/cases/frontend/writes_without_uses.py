@@ -1,6 +1,6 @@
 # test frontend
-# A list or dictionary without uses is removed with all writes into it and their errors.
-# A container that escapes stays, and so do writes of tensors.
+# A list, dictionary or new tensor without uses is removed with all writes into it and their errors.
+# What escapes stays.
 def collects(x: List[int]) -> int:
     y: List[int] = []
     for i in range(3):
@@ -74,6 +74,7 @@ def writes(x: Tensor) -> int:
 # run: chooses([3], True) == 1
 # run: chooses([], False) raises "list index out of range"
 # run: given_back([]) == 1
+# run: writes(tensor([1.0])) == 1
 
 # == frontend
 # def collects
@@ -153,17 +154,5 @@ def writes(x: Tensor) -> int:
 #
 # def writes
 # graph(%x : Tensor):
-#   %15 : bool = prim::Constant[value=0]()
-#   %11 : int = prim::Constant[value=0]()
-#   %3 : NoneType = prim::Constant()
-#   %1 : int = prim::Constant[value=2]()
 #   %8 : int = prim::Constant[value=1]()
-#   %10 : int = prim::Constant[value=5]()
-#   %2 : int[] = prim::ListConstruct(%1)
-#   %y.1 : Tensor = aten::zeros(%2, %3, %3, %3, %3)
-#   %12 : Tensor = aten::select(%y.1, %11, %10)
-#   %13 : int = prim::dtype(%12)
-#   %14 : Device = prim::device(%12)
-#   %16 : Tensor = aten::tensor(%8, %13, %14, %15)
-#   %18 : Tensor = aten::copy_(%12, %16, %15)
 #   return (%8)
