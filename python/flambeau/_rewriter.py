@@ -31,10 +31,11 @@ if typing.TYPE_CHECKING:
 
 
 _UNSUPPORTED = {
-    "Match": "`match`", "Import": "an import statement in a function", "ImportFrom": "an import statement in a function",
-    "Global": "`global`", "Nonlocal": "`nonlocal`", "AsyncFunctionDef": "`async`", "AsyncFor": "`async`", "AsyncWith": "`async`",
+    "Match": "match statements", "Import": "import statements", "ImportFrom": "import statements", "Global": "global variables",
+    "Nonlocal": "nonlocal variables", "AsyncFunctionDef": "async function definitions", "AsyncFor": "async for loops",
+    "AsyncWith": "async with statements",
 }  # fmt: skip
-"""Statements of Python that TorchScript does not have, and that a program reaches: the compiler's parser does not know all of them."""
+"""Statements of functions that TorchScript does not have: the compiler's parser does not know all of them."""
 
 
 class Rewriter(SignatureRewriter):
@@ -61,8 +62,8 @@ class Rewriter(SignatureRewriter):
             visitor(node)
             return
         unsupported = _UNSUPPORTED.get(type(node).__name__)
-        if unsupported is not None:
-            raise self.edits.source.place(node).error(f"{unsupported} is not supported")
+        if unsupported is not None and self.texts.rewritten:
+            raise self.edits.source.place(node).error(f"{unsupported} aren't supported")
         self.generic_visit(node)
 
     def generic_visit(self, node: ast.AST) -> None:

@@ -215,6 +215,8 @@ def _make(
 
     # Positions as in tracebacks of Python, which tools recognize.
     text = re.sub(r"(?m)^( *)--> (.*):(\d+):\d+$", r'\1File "\2", line \3', text)
+    # As in PyTorch.
+    text = re.sub(r"""\A(\w+\[\w+\]: [^\n]*[\w)\]'"`])\n(?=  File ")""", r"\1:\n", text)
     text = re.sub(r'(?m)^( *)File "(.*)", line (\d+)\n *\d+ \| (.*)$', _with_definition, text)
     error = cls(text)
     error.code = code

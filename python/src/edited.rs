@@ -60,7 +60,10 @@ impl Origin for Edited {
         // A range ends in the lines in which it begins, except one whose end was made from nothing.
         let end = self.at(last).filter(|(other, _)| *other == source).map_or(first.end, |(_, last)| last.end);
         let end = if range.is_empty() { first.start } else { end };
-        Some(SourceRange { source: Arc::clone(&self.written[source]), range: first.start..end.max(first.start) })
+        Some(SourceRange {
+            source: Arc::clone(&self.written[source]),
+            range: first.start..end.max(first.start),
+        })
     }
 
     fn is_edited(&self) -> bool {

@@ -263,11 +263,12 @@ impl PyFunction {
         let shown: String = shown.chars().take(100).collect();
         let param = &self.entry.params()[position];
         format!(
-            "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {}\nValue: \
+            "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.{}\nPosition: {}\nValue: \
              {shown}\nDeclaration: {}{why}",
             self.short_name(),
-            param.ty.annotation(),
+            param.described_type(),
             param.name,
+            param.why_inferred(),
             position + self.receivers(),
             self.declaration()
         )

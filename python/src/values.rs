@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 use crate::containers::Container;
 use crate::dlpack::{self, Access, Exchange};
-use crate::errors::{misuse, raise};
+use crate::errors::{misuse, raise, raise_tensor};
 use crate::host::Hosted;
 use crate::lent::Loans;
 use crate::program::ScriptObject;
@@ -227,7 +227,11 @@ impl<'a, 'py> Call<'a, 'py> {
             TypeKind::Str => self.text(object),
             TypeKind::Device => {
                 let text = object.str()?;
-                Device::parse(&text.to_string_lossy()).map(IValue::Device).map_err(|_| Failure::Type)
+                let device = Device::parse(&text.to_string_lossy()).map(IValue::Device);
+                device.map_err(|error| match depth == 0 && object.is_instance_of::<PyString>() {
+                    true => Failure::Raised(raise_tensor(self.py, error)),
+                    false => Failure::Type,
+                })
             }
             TypeKind::Generator => self.generator(object),
             TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),

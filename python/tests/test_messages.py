@@ -9,6 +9,7 @@ import pytest
 
 import flambeau
 from flambeau import Tensor, jit
+from flambeau import torch_names
 
 
 def refused(function: Any) -> str:
@@ -375,9 +376,9 @@ def test_statements_that_torchscript_does_not_have():
         return x
 
     for function, message in (
-        (matches, "`match` is not supported"),
-        (imports, "an import statement in a function is not supported"),
-        (declares_global, "`global` is not supported"),
+        (matches, "match statements aren't supported:"),
+        (imports, "import statements aren't supported:"),
+        (declares_global, "global variables aren't supported:"),
     ):
         with pytest.raises(flambeau.UnsupportedError, match=message):
             jit.script(function)
@@ -390,3 +391,40 @@ def test_statements_that_torchscript_does_not_have():
         return x
 
     assert jit.script(in_python_only)(2) == 2
+
+
+def test_parameters_without_annotation():
+    @jit.script
+    def unannotated(a, b: int = 3):
+        return a
+
+    with pytest.raises(flambeau.MisuseError) as error:
+        unannotated("1")
+    assert str(error.value).startswith(
+        "error[X0003]: unannotated() Expected a value of type 'Tensor (inferred)' for argument 'a' but instead found type 'str'.\n"
+        "Inferred 'a' to be of type 'Tensor' because it was not annotated with an explicit type.\nPosition: 0\n"
+    )
+
+    def calls():
+        return unannotated(1)
+
+    assert "Inferred 'a' to be of type 'Tensor' because it was not annotated" in refused(calls)
+
+
+def test_tuples_of_unknown_elements():
+    def unpacks(t: Any):
+        if isinstance(t, tuple):
+            a, b = t
+            return a
+        return None
+
+    assert "Provided tuple is not fully defined/refined including its element types" in refused(unpacks)
+
+
+def test_texts_that_name_no_device():
+    @jit.script
+    def device(d: torch_names.device):
+        return d
+
+    with pytest.raises((ValueError, RuntimeError), match="Expected one of cpu, cuda, .*, privateuseone device type at start of"):
+        device("invalid")

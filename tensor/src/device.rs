@@ -73,7 +73,15 @@ impl Device {
             "cpu" => DeviceKind::Cpu,
             "cuda" => DeviceKind::Cuda,
             "meta" => DeviceKind::Meta,
-            _ => return Err(bad()),
+            "" if text.is_empty() => return Err(TensorError::value("Device string must not be empty")),
+            known if DEVICE_NAMES.contains(&known) => return Err(bad()),
+            _ => {
+                // The last name is one of old archives.
+                let names = DEVICE_NAMES[..DEVICE_NAMES.len() - 1].join(", ");
+                return Err(TensorError::value(format!(
+                    "Expected one of {names} device type at start of device string: {kind}"
+                )));
+            }
         };
         Ok(Device { kind, index })
     }

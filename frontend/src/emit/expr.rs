@@ -560,6 +560,13 @@ impl<'a> Cx<'a> {
                 "Provided list cannot be used as a tuple: cannot statically infer the expected size of a list in this context",
             );
         }
+        if ty == Type::ANY_TUPLE {
+            return self.fail(
+                span,
+                "Provided tuple is not fully defined/refined including its element types, please provide a value of type \
+                 like Tuple[int, int]",
+            );
+        }
         self.fail(span, format!("{} cannot be used as a tuple", ty.annotation()))
     }
 

@@ -327,6 +327,7 @@ impl TypeReader<'_> {
             let mut arg = Argument::new(Symbol::new(param.name()), ty);
             arg.n = param.annotation().and_then(|a| self.broadcast(a));
             arg.kwarg_only = param.keyword_only();
+            arg.is_inferred = param.annotation().is_none() && !(i == 0 && self_type.is_some());
             arg.default = match param.default() {
                 Some(default) => Some(self.parameter_default(default, &arg)?),
                 None => None,

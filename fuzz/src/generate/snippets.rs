@@ -114,6 +114,31 @@ const TEXTS: &[&str] = &[
   %u : Tensor = aten::mul(%s, %t)
   return (%u)
 ",
+    // Numbers that are written.
+    "graph(%a : Tensor, %x : float, %i : int):
+  %no : bool = prim::Constant[value=0]()
+  %none : NoneType = prim::Constant()
+  %six : int = prim::Constant[value=6]()
+  %seven : int = prim::Constant[value=7]()
+  %half : float = prim::Constant[value=0.5]()
+  %many : int = prim::Constant[value=100]()
+  %c : Tensor = prim::Constant[value=tensor(float64, [], [], \"000000000000e0bf\")]()
+  %d : int = prim::dtype(%a)
+  %e : Device = prim::device(%a)
+  %t : Tensor = aten::tensor(%half, %d, %e, %no)
+  %v : Tensor = aten::copy_(%a, %t, %no)
+  %f : Tensor = aten::to(%a, %six, %no, %no, %none)
+  %g : int = prim::dtype(%f)
+  %u : Tensor = aten::tensor(%x, %g, %e, %no)
+  %w : Tensor = aten::copy_(%f, %u, %no)
+  %h : Tensor = aten::tensor(%many, %d, %e, %no)
+  %y : Tensor = aten::copy_(%a, %h, %no)
+  %j : Tensor = aten::tensor(%i, %d, %e, %no)
+  %z : Tensor = aten::copy_(%a, %j, %no)
+  %k : Tensor = aten::to(%a, %seven, %no, %no, %none)
+  %l : Tensor = aten::copy_(%k, %c, %no)
+  return (%f, %k)
+",
     // A constant tensor that stands for a number.
     "graph(%a : Tensor):
   %1 : int = prim::Constant[value=1]()

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Argument;
 use crate::symbol::Symbol;
 use crate::types::{NoClasses, Type, VarMismatch, is_subtype_why};
 
@@ -21,6 +22,8 @@ pub enum SchemaMismatch {
         found: Type,
         /// Whether the argument is a tensor only because its type was not declared.
         inferred: bool,
+        /// Whether the parameter is.
+        of_parameter: bool,
     },
     /// The argument's type does not match the type variables of the parameter.
     Variables {
@@ -92,12 +95,14 @@ impl CallError {
 impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type { param, expected, wanted, found, inferred } => {
+            Self::Type { param, expected, wanted, found, inferred, of_parameter } => {
+                let parameter = Argument { is_inferred: *of_parameter, ..Argument::new(*param, *expected) };
                 writeln!(
                     f,
-                    "Expected a value of type '{}' for argument '{param}' but instead found type '{}'.",
-                    expected.annotation(),
-                    found.annotation()
+                    "Expected a value of type '{}' for argument '{param}' but instead found type '{}'.{}",
+                    parameter.described_type(),
+                    found.annotation(),
+                    parameter.why_inferred(),
                 )?;
                 if *inferred {
                     writeln!(

@@ -321,6 +321,7 @@ impl SchemaMatcher<'_> {
             wanted,
             found: got,
             inferred: arg.inferred,
+            of_parameter: param.is_inferred,
         })
     }
 

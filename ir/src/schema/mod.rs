@@ -61,13 +61,42 @@ pub struct Argument {
     pub default: Option<IValue>,
     /// Whether the argument must be passed by keyword.
     pub kwarg_only: bool,
+    /// Whether the type is a tensor because the parameter has no annotation. Messages state it.
+    pub is_inferred: bool,
 }
 
 impl Argument {
     /// Creates a parameter with a name and a type only.
     #[must_use]
     pub fn new(name: Symbol, ty: Type) -> Self {
-        Self { name, ty: fake(ty), real_ty: ty, n: None, alias: None, default: None, kwarg_only: false }
+        Self {
+            name,
+            ty: fake(ty),
+            real_ty: ty,
+            n: None,
+            alias: None,
+            default: None,
+            kwarg_only: false,
+            is_inferred: false,
+        }
+    }
+
+    /// Returns the type as messages state it.
+    #[must_use]
+    pub fn described_type(&self) -> String {
+        if self.is_inferred { "Tensor (inferred)".to_owned() } else { self.ty.annotation().to_string() }
+    }
+
+    /// Returns the reason for an inferred type, with a line break before it.
+    #[must_use]
+    pub fn why_inferred(&self) -> String {
+        let why = || {
+            format!(
+                "\nInferred '{}' to be of type 'Tensor' because it was not annotated with an explicit type.",
+                self.name
+            )
+        };
+        self.is_inferred.then(why).unwrap_or_default()
     }
 
     /// Returns the parameter with a default.

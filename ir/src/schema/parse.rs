@@ -169,7 +169,7 @@ impl<'a> Parser<'a> {
         let ty = fake(real_ty);
         let default =
             if !is_return && self.cursor().eat("=") { Some(self.default(ty, real_ty, n)?) } else { None };
-        Ok(Argument { name: Symbol::new(name), ty, real_ty, n, alias, default, kwarg_only: false })
+        Ok(Argument { real_ty, n, alias, default, ..Argument::new(Symbol::new(name), ty) })
     }
 
     /// Parses a type with its annotations. Annotations inside tuples, dictionaries and futures are parsed and dropped.

@@ -4,4 +4,4 @@ def g(x):
     return x + 1
 
 def f(n: int):
-    return g(n)  # error: Expected a value of type 'Tensor' for argument 'x'
+    return g(n)  # error: Expected a value of type 'Tensor (inferred)' for argument 'x'
