@@ -205,3 +205,53 @@ impl Tensor {
         Tensor::empty_strided(self.sizes(), &contiguous_strides(self.sizes()), dtype)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{DType, Scalar, Tensor};
+
+    /// Passes replace copies of tensors that were made of numbers by writes of the numbers.
+    #[test]
+    fn a_written_number_is_a_converted_one() {
+        let written = |number: Scalar, dtype: DType| {
+            let target = Tensor::zeros(&[1], dtype).unwrap();
+            target.fill_(number).unwrap();
+            target.to_bytes().unwrap()
+        };
+        let converted = |number: Scalar, from: DType, dtype: DType| {
+            let target = Tensor::zeros(&[1], dtype).unwrap();
+            target.copy_(&Tensor::scalar(number, from).unwrap().to_dtype(dtype).unwrap()).unwrap();
+            target.to_bytes().unwrap()
+        };
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            // All exponents, and the numbers that have few digits.
+            let x = f64::from_bits(state);
+            for x in [x, x % 1e5, f64::from((state >> 40) as u32) / 128.0] {
+                for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+                    let number = Scalar::Float(x);
+                    if number.is_in_range_of(dtype) {
+                        assert_eq!(
+                            written(number, dtype),
+                            converted(number, DType::F64, dtype),
+                            "{x} as {dtype:?}"
+                        );
+                    }
+                }
+            }
+            for n in [state as i64, (state >> 20) as i64, (state >> 50) as i64] {
+                for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+                    let number = Scalar::Int(n);
+                    if number.is_in_range_of(dtype) {
+                        assert_eq!(
+                            written(number, dtype),
+                            converted(number, DType::I64, dtype),
+                            "{n} as {dtype:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,9 +1,9 @@
 //! Writes numbers into tensors without making tensors of the numbers.
 //!
 //! `a[i] = 0.5` makes a tensor of the number, with the dtype and device of the view, and copies it. The copy is replaced by
-//! a write of the number; dead code elimination removes the tensor. The conversion of a tensor wraps around where the write
-//! of a number raises an error: the number must be in the range of all dtypes, or the dtype of the view a known one of
-//! floating-point numbers.
+//! a write of the number; dead code elimination removes the tensor. The conversion of a tensor wraps around, or becomes infinite,
+//! where the write of a number raises an error: the number must be in the range of the dtype of the view, or of all dtypes
+//! if that is not known.
 
 use crate::facets::OpRole;
 use crate::pass::{Pass, PassCx, PassError};
@@ -87,13 +87,16 @@ impl Writes<'_> {
             Fact::Tensor(tensor) => tensor.dtype,
             _ => None,
         };
-        let is_floating = dtype.is_some_and(|dtype| dtype.is_floating());
+        let is_in_range = |number: Scalar| match dtype {
+            Some(dtype) if dtype.is_floating() => number.is_in_range_of(dtype),
+            _ => (0.0..=MAX).contains(&number.to_f64()),
+        };
         if let Some(IValue::Tensor(tensor)) = g.constant(source) {
-            let is_number =
-                tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
-            return match tensor.item().ok().filter(|_| is_number)? {
+            let is_number = tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
+            let number = tensor.item().ok().filter(|number| is_number && is_in_range(*number))?;
+            return match number {
                 Scalar::Float(x) => Some(Number::Constant(IValue::Float(x))),
-                Scalar::Int(n) if tensor.dtype() == DType::I64 => Some(Number::Constant(IValue::Int(n))),
+                Scalar::Int(n) => Some(Number::Constant(IValue::Int(n))),
                 _ => None,
             };
         }
@@ -106,9 +109,9 @@ impl Writes<'_> {
             && g.operand(g.def(of_dtype), 0) == target;
         let is_plain = matches!(g.constant(requires_grad), Some(IValue::Bool(false)));
         let fits = match g.constant(number) {
-            Some(IValue::Float(x)) => is_floating || (0.0..=MAX).contains(&x),
-            Some(IValue::Int(n)) => is_floating || (0.0..=MAX).contains(&(n as f64)),
-            _ => is_floating && g.ty(number) == Type::FLOAT,
+            Some(IValue::Float(x)) => is_in_range(Scalar::Float(x)),
+            Some(IValue::Int(n)) => is_in_range(Scalar::Int(n)),
+            _ => dtype == Some(DType::F64) && g.ty(number) == Type::FLOAT,
         };
         (is_of_target && is_plain && fits).then_some(Number::Value(number))
     }

@@ -1,5 +1,6 @@
 # test opt inline,cse,write_numbers,dce
-# A number is written into a view without a tensor of it if all dtypes have the number, or the dtype is known to be one of floats.
+# A number is written into a view without a tensor of it if all dtypes have the number, or a known floating-point dtype. Others may
+# overflow, which is an error of a write and none of a conversion.
 def main(a, i: int, x: float):
     a[0] = 0.5
     a[1] = -1
@@ -7,17 +8,22 @@ def main(a, i: int, x: float):
     b = a.to(torch.float32)
     b[i] = x
     b[3] = 1000
+    b[1] = 1e300
     a[4] = True
-    return a, b
+    c = a.to(torch.float64)
+    c[4] = x
+    c[3] = 1e300
+    return a, b, c
 
-# run: main(tensor([0.0, 0.0, 0.0, 0.0, 0.0]), 2, 1e10) == (tensor([0.5, -1.0, 10000000000.0, 1000.0, 1.0], f32), tensor([0.5, -1.0, 10000000000.0, 1000.0, 1.0], f32))
-# run: main(tensor([0, 0, 0, 0, 0]), 2, 1.5) == (tensor([0, -1, 1, 0, 1], i64), tensor([0.0, -1.0, 1.5, 1000.0, 0.0], f32))
+# run: main(tensor([0.0, 0.0, 0.0, 0.0, 0.0]), 2, 1e10) == (tensor([0.5, inf, 10000000000.0, 1000.0, 1.0], f32), tensor([0.5, inf, 10000000000.0, 1000.0, 1.0], f32), tensor([0.5, inf, 10000000000.0, 1e300, 10000000000.0], f64))
+# run: main(tensor([0, 0, 0, 0, 0]), 2, 1.5) == (tensor([0, -1, 1, 0, 1], i64), tensor([0.0, inf, 1.5, 1000.0, 0.0], f32), tensor([0.0, -1.0, 1.0, 1e300, 1.5], f64))
 
 # == opt inline,cse,write_numbers,dce
 # graph(%a.1 : Tensor,
 #       %i.1 : int,
 #       %x.1 : float):
-#   %64 : bool = prim::Constant[value=1]()
+#   %86 : int = prim::Constant[value=7]()
+#   %74 : bool = prim::Constant[value=1]()
 #   %40 : NoneType = prim::Constant()
 #   %37 : int = prim::Constant[value=6]()
 #   %10 : bool = prim::Constant[value=0]()
@@ -28,9 +34,10 @@ def main(a, i: int, x: float):
 #   %27 : int = prim::Constant[value=2]()
 #   %53 : int = prim::Constant[value=1000]()
 #   %55 : int = prim::Constant[value=3]()
-#   %66 : int = prim::Constant[value=4]()
+#   %64 : float = prim::Constant[value=1.0000000000000001e+300]()
+#   %76 : int = prim::Constant[value=4]()
 #   %7 : Tensor = aten::select(%a.1, %5, %5)
-#   %79 : Tensor = aten::copy_(%7, %3)
+#   %115 : Tensor = aten::copy_(%7, %3)
 #   %18 : Tensor = aten::select(%a.1, %5, %16)
 #   %19 : int = prim::dtype(%18)
 #   %20 : Device = prim::device(%18)
@@ -43,13 +50,26 @@ def main(a, i: int, x: float):
 #   %35 : Tensor = aten::copy_(%29, %33, %10)
 #   %b.1 : Tensor = aten::to(%a.1, %37, %10, %10, %40)
 #   %46 : Tensor = aten::select(%b.1, %5, %i.1)
-#   %80 : Tensor = aten::copy_(%46, %x.1)
+#   %47 : int = prim::dtype(%46)
+#   %48 : Device = prim::device(%46)
+#   %50 : Tensor = aten::tensor(%x.1, %47, %48, %10)
+#   %52 : Tensor = aten::copy_(%46, %50, %10)
 #   %57 : Tensor = aten::select(%b.1, %5, %55)
-#   %81 : Tensor = aten::copy_(%57, %53)
-#   %68 : Tensor = aten::select(%a.1, %5, %66)
-#   %69 : int = prim::dtype(%68)
-#   %70 : Device = prim::device(%68)
-#   %72 : Tensor = aten::tensor(%64, %69, %70, %10)
-#   %74 : Tensor = aten::copy_(%68, %72, %10)
-#   %77 : (Tensor, Tensor) = prim::TupleConstruct(%a.1, %b.1)
-#   return (%77)
+#   %116 : Tensor = aten::copy_(%57, %53)
+#   %67 : Tensor = aten::select(%b.1, %5, %16)
+#   %68 : int = prim::dtype(%67)
+#   %69 : Device = prim::device(%67)
+#   %71 : Tensor = aten::tensor(%64, %68, %69, %10)
+#   %73 : Tensor = aten::copy_(%67, %71, %10)
+#   %78 : Tensor = aten::select(%a.1, %5, %76)
+#   %79 : int = prim::dtype(%78)
+#   %80 : Device = prim::device(%78)
+#   %82 : Tensor = aten::tensor(%74, %79, %80, %10)
+#   %84 : Tensor = aten::copy_(%78, %82, %10)
+#   %c.1 : Tensor = aten::to(%a.1, %86, %10, %10, %40)
+#   %94 : Tensor = aten::select(%c.1, %5, %76)
+#   %117 : Tensor = aten::copy_(%94, %x.1)
+#   %103 : Tensor = aten::select(%c.1, %5, %55)
+#   %118 : Tensor = aten::copy_(%103, %64)
+#   %113 : (Tensor, Tensor, Tensor) = prim::TupleConstruct(%a.1, %b.1, %c.1)
+#   return (%113)
