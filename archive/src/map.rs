@@ -39,6 +39,9 @@ impl Mapping {
             ArchiveError::new(ArchiveCode::Io, format!("cannot map {}: {e}", path.display()))
         };
         let file = File::open(path).map_err(failed)?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            return Err(failed(std::io::ErrorKind::IsADirectory.into()));
+        }
         // SAFETY: the mapping is read-only and shared (`MAP_SHARED`), and its length is that of the file at this moment. So
         // another process that writes the file changes the mapped bytes, and one that truncates it makes them inaccessible.
         // The caller guarantees that the file is neither modified nor truncated while it is mapped; the condition is

@@ -160,6 +160,9 @@ pub struct ExecError {
     pub help: Option<String>,
 }
 
+/// Number of calls at either end of a traceback that are shown.
+const MAX_SHOWN: usize = 32;
+
 impl ExecError {
     /// Creates an error without location.
     #[cold]
@@ -196,10 +199,16 @@ impl ExecError {
 
     /// Formats the error like a Python traceback: source lines, then class and message.
     pub fn render(&self) -> String {
+        use fmt::Write as _;
         let mut out = String::from("Traceback of TorchScript (most recent call last):\n");
-        for entry in &self.trace {
+        let left_out = self.trace.len().saturating_sub(2 * MAX_SHOWN);
+        for (i, entry) in self.trace.iter().enumerate() {
             // Writing to a string cannot fail.
-            let _ = entry.write_to(&mut out);
+            let _ = match i.checked_sub(MAX_SHOWN) {
+                Some(0) if left_out > 0 => writeln!(out, "  … {left_out} calls …"),
+                Some(after) if after < left_out => Ok(()),
+                _ => entry.write_to(&mut out),
+            };
         }
         // An error that is not raised by the program has no class.
         let class = if self.class.is_empty() { String::new() } else { format!("{}: ", self.class) };

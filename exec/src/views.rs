@@ -31,7 +31,7 @@ impl<'a> ViewNumbers<'a> {
         self.numbers.get(i).copied().filter(|_| !is_none)
     }
 
-    /// Returns all numbers, for an operator whose only argument is a list.
+    /// Returns all numbers, for an operator whose only argument is a list; one that is `None` is 0.
     #[inline]
     pub fn all(&self) -> &'a [i64] {
         self.numbers
@@ -42,7 +42,7 @@ impl<'a> ViewNumbers<'a> {
 pub type ViewFunction = fn(&Tensor, ViewNumbers<'_>) -> Result<Tensor, TensorError>;
 
 /// Facet of an operator whose result is a view of its first operand, or a copy as of `reshape`, that depends on integers among its
-/// arguments only. Booleans among them have no effect on the result, as `implicit` of `expand`.
+/// arguments only. A list of integers is the last of these. Booleans have no effect on the result, as `implicit` of `expand`.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewOf(pub ViewFunction);
 

@@ -35,7 +35,12 @@ pub trait Origin: std::fmt::Debug + Send + Sync {
 
 impl PartialEq for Source {
     fn eq(&self, other: &Self) -> bool {
+        let same_origin = match (&self.origin, &other.origin) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
+        };
         (&self.name, &self.text, self.first_line) == (&other.name, &other.text, other.first_line)
+            && same_origin
     }
 }
 
@@ -52,11 +57,9 @@ impl Source {
         Arc::new(Source { name: name.into(), text: text.into(), first_line: 1, origin: Some(origin) })
     }
 
-    /// Returns whether two sources have the same text, name and first line.
+    /// Returns whether two sources have the same text, name, first line and map to an original text.
     pub fn is_same_source(self: &Arc<Self>, other: &Arc<Self>) -> bool {
-        let same =
-            || self.name == other.name && self.first_line == other.first_line && self.text == other.text;
-        Arc::ptr_eq(self, other) || same()
+        Arc::ptr_eq(self, other) || **self == **other
     }
 
     /// Returns line and column of a byte offset, both from 1. Columns count characters.

@@ -84,7 +84,7 @@ def _named_tuple(texts: Texts, cls: Any) -> str:
     if other is not None and hasattr(other, "_fields") and other._fields != cls._fields:
         raise place.error(f"Can't redefine NamedTuple: {qualified_name(cls)}")
     name = texts.reserve_class(qualified_name(cls), cls)
-    texts.texts.append(place.located(f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n"))
+    texts.texts.append(place.mapped(f"class {name}(NamedTuple):\n" + "\n".join(fields) + "\n"))
     return name
 
 
@@ -118,7 +118,7 @@ def _enumeration(texts: Texts, cls: type[enum.Enum]) -> str:
             raise place.error(f"Cannot create Enum with value type '{kind}': members are integers, floats or strings")
     members = [f"    {member.name} = {literal(texts, member.value, place)}" for member in cls]
     name = texts.reserve_class(qualified_name(cls), cls)
-    texts.texts.append(place.located(f"class {name}(Enum):\n" + "\n".join(members) + "\n"))
+    texts.texts.append(place.mapped(f"class {name}(Enum):\n" + "\n".join(members) + "\n"))
     return name
 
 
@@ -198,7 +198,7 @@ def _plain(texts: Texts, cls: type) -> str:
     header = ("(ModuleInterface)" if is_module else "(Interface)") if of_interface else ""
     body = node.body[0]
     first = min([body.lineno, *(decorator.lineno for decorator in getattr(body, "decorator_list", ()))])
-    if first > node.lineno:
+    if not source.lines[first - 1].encode()[: body.col_offset].strip():
         edits.replace_range((node.lineno, 0), (first - 1, len(source.lines[first - 2].encode())), f"class {name}{header}:")
     else:
         edits.replace_range((node.lineno, 0), (first, body.col_offset), f"class {name}{header}: ")
@@ -206,7 +206,7 @@ def _plain(texts: Texts, cls: type) -> str:
     if dataclasses.is_dataclass(cls):
         own = {statement.name for statement in node.body if isinstance(statement, ast.FunctionDef)}
         methods = _methods_of_data_class(texts, cls, own, source.place(node), " " * node.body[0].col_offset)
-        text.extend(source.place(node).located(methods))
+        text.extend(source.place(node).mapped(methods))
     texts.add(cls, text, source)
     return name
 

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import Any
 
-from ._located import LocatedText
+from ._source_map import MappedText
 from ._sources import Source
 
 Position = tuple[int, int]
@@ -42,8 +42,8 @@ class Edits:
         self.replace_range((node.lineno, start), (node.lineno, start + len(found[1].encode())), name)
 
     def insert(self, at: Position, text: str, like: Any = None) -> None:
-        """Inserts a text behind what was inserted at the position before. Its position is that of the expression ``like``, which it
-        repeats, if there is one."""
+        """Inserts a text behind what was inserted at the position before. A text that repeats the expression ``like`` has its position in
+        errors."""
         self._edits.append((at, at, text, (at, at) if like is None else _range(like)))
 
     def expression(self, node: Any) -> str:
@@ -67,23 +67,24 @@ class Edits:
         """Returns the replacements by position; those at one position in the order in which they were added."""
         return sorted(self._edits, key=lambda edit: edit[:2])
 
-    def text(self, first: int, last: int) -> LocatedText:
+    def text(self, first: int, last: int) -> MappedText:
         """Returns the lines from ``first`` to ``last``, from 1, with the replacements."""
         source = self.source
-        text = LocatedText(source.file, source.first + first - 1)
+        text = MappedText(source.file, source.first + first - 1)
         if not source.lines:
             return text
         at = (first, 0)
         for start, end, new, (from_, to) in self._ordered():
-            if at <= start and end[0] <= last:
+            if (first, 0) <= start and end[0] <= last:
+                assert at <= start, "replacements do not overlap"
                 self._copy(text, at, start)
-                text.add(new, source.written, source.offset(from_), source.offset(to))
+                text.add(new, source.original, source.offset(from_), source.offset(to))
                 at = end
         self._copy(text, at, (last, len(source.lines[last - 1].encode())))
         text.add("\n")
         return text
 
-    def _copy(self, text: LocatedText, start: Position, end: Position) -> None:
+    def _copy(self, text: MappedText, start: Position, end: Position) -> None:
         """Adds a range of the source to a text, each line with its position."""
         for number in range(start[0], end[0] + 1):
             line = self.source.lines[number - 1].encode() + b"\n"
@@ -91,7 +92,7 @@ class Edits:
             copied = line[column : end[1] if number == end[0] else len(line)]
             begin = self.source.offset((number, column))
             if copied:
-                text.add(copied.decode(), self.source.written, begin, begin + len(copied))
+                text.copy(copied.decode(), self.source.original, begin)
 
 
 def _range(node: Any) -> tuple[Position, Position]:

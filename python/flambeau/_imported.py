@@ -11,7 +11,7 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from . import _native
-from ._located import LocatedText
+from ._source_map import MappedText
 from .errors import unsupported
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def import_classes(texts: Texts, module: TorchModule) -> dict[str, str]:
         text = _CONSTANT.sub(lambda found: names[int(found[1])], text)
         # In archives `torch.split` denotes the operator, in source the function of Python of that name.
         text = _OPERATOR.sub(_operator, text)
-        texts.texts.append(LocatedText(f"<{file}>", 1, text))
+        texts.texts.append(MappedText(f"<{file}>", 1, text))
     return renamed
 
 

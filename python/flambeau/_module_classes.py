@@ -14,7 +14,7 @@ from ._annotations import Unknown, is_bare, is_interface, type_of_value
 from ._classes import place_of
 from ._edits import Edits
 from ._ignored import IgnoredMethod
-from ._located import LocatedText
+from ._source_map import MappedText
 from ._markers import is_attribute, kind_of
 from ._module_kinds import container_name, is_module, overrides
 from ._module_methods import MethodRewriter
@@ -88,7 +88,7 @@ class ModuleClass:
         # The name of the class in the program.
         self.name = ""
         # Texts of compiled methods, and names of methods that are reached and not rewritten yet.
-        self._done: dict[str, LocatedText] = {}
+        self._done: dict[str, MappedText] = {}
         self._wanted: list[str] = []
         # Candidates that cannot be compiled.
         self.refused: dict[str, Error] = {}
@@ -248,10 +248,10 @@ class ModuleClass:
         tensors = tuple(self.parameters), tuple(self.buffers)
         return tensors, tuple(self.constants.items()), functions, tuple(self.methods)
 
-    def text(self, name: str) -> LocatedText:
+    def text(self, name: str) -> MappedText:
         """Returns the text of the class: its methods in the order of their lines, its attributes behind them."""
         place = place_of(self.cls)
-        text = place.located(f"class {name}(Module):\n")
+        text = place.mapped(f"class {name}(Module):\n")
         for method in sorted(self._done.values(), key=lambda method: (method.file, method.first)):
             text.extend(method)
         lines = []
@@ -269,7 +269,7 @@ class ModuleClass:
                 lines.append(f'__annotations__["{attribute}"] = {type_text}')
         for constant, (type_text, value) in self.constants.items():
             lines.append(f"{constant} : Final[{type_text}] = {value}")
-        text.extend(place.located("".join(f"    {line}\n" for line in lines)))
+        text.extend(place.mapped("".join(f"    {line}\n" for line in lines)))
         return text
 
     def start(self) -> None:
@@ -278,7 +278,7 @@ class ModuleClass:
         if self.modules.traced:
             return
         if container_name(self.module) == "Sequential" and getattr(cls.forward, "__qualname__", "") == "Sequential.forward":
-            done["forward"] = place_of(cls).located(self._sequential())
+            done["forward"] = place_of(cls).mapped(self._sequential())
         wanted = self._wanted
         if cls.__module__ != "torch.nn.modules.container":
             exported = [name for name in dir(cls) if kind_of(getattr(cls, name, None)) == "export"]
@@ -402,7 +402,7 @@ class ModuleClass:
             if setter is not None:
                 done[f"{name}.setter"] = self._method(setter, f"{name}.setter", wanted)
 
-    def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, LocatedText]:
+    def _defined(self, text: str, names: dict[str, Any], wanted: list[str]) -> dict[str, MappedText]:
         """Returns the methods of a text that `define` was given."""
         import textwrap
 
@@ -411,7 +411,7 @@ class ModuleClass:
             tree = ast.parse(dedented)
         except SyntaxError:
             # The compiler reports the error.
-            return {text: LocatedText("<string>", 1, textwrap.indent(dedented, "    "))}
+            return {text: MappedText("<string>", 1, textwrap.indent(dedented, "    "))}
         source = Source.of_text(dedented, "<string>", tree, text)
         found = {}
         for node in tree.body:
@@ -421,7 +421,7 @@ class ModuleClass:
             rewriter = MethodRewriter(self, edits, scope_of_names(names), wanted)
             rewriter.text = True
             rewriter.function(node, None)
-            found[node.name] = LocatedText("<string>", node.lineno)
+            found[node.name] = MappedText("<string>", node.lineno)
             found[node.name].extend(edits.text(node.lineno, node.end_lineno or len(source.lines)), "    ")
         return found
 
@@ -432,7 +432,7 @@ class ModuleClass:
         wanted: list[str],
         overload: tuple[str, Any] | None = None,
         name: str = "",
-    ) -> LocatedText:
+    ) -> MappedText:
         source = Source(function)
         node = source.function("methods")
         _check_self(source, node)
@@ -451,9 +451,9 @@ class ModuleClass:
         else:
             text = implementation_text(rewriter, overload[0], function, overload[1])
         self.texts.note_origin(function, source)
-        method = LocatedText(text.file, text.first)
+        method = MappedText(text.file, text.first)
         if decorator:
-            method.extend(source.place(node).located(f"    @{decorator}\n"))
+            method.extend(source.place(node).mapped(f"    @{decorator}\n"))
         method.extend(text, "    ")
         return method
 

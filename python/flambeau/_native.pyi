@@ -435,8 +435,8 @@ def to_bytes(tensor: Tensor) -> bytes: ...
 def error(kind: str, message: str, ranges: list[tuple[str, int, int, int, str, str]]) -> _Error: ...
 def compile(text: str, name: str) -> Program: ...
 def compile_texts(
-    texts: list[tuple[str, str, int, list[tuple[int, int, int, int]]]],
-    written: list[tuple[str, str, int]],
+    texts: list[tuple[str, str, int, list[tuple[int, int, int, int, bool]]]],
+    originals: list[tuple[str, str, int]],
     objects: dict[str, Any],
     classes: dict[str, type],
     of_torch: bool,

@@ -16,7 +16,7 @@ from typing import Any
 
 from ._annotations import Unknown, type_of_value
 from ._edits import Edits
-from ._located import LocatedText
+from ._source_map import MappedText
 from ._names import scope_of
 from ._rewriter import Rewriter
 from ._signatures import commented_signature
@@ -94,7 +94,7 @@ def function_texts(texts: Texts, function: types.FunctionType, overloads: list[t
 
 def implementation_text(
     rewriter: Rewriter, name: str, function: types.FunctionType, overload: types.FunctionType
-) -> LocatedText:
+) -> MappedText:
     """Returns the body of a function with the signature of a declaration."""
     edits = rewriter.edits
     source = edits.source

@@ -62,6 +62,7 @@ class Rewriter(SignatureRewriter):
             visitor(node)
             return
         unsupported = _UNSUPPORTED.get(type(node).__name__)
+        # Texts of compilation units may import.
         if unsupported is not None and self.texts.rewritten:
             raise self.edits.source.place(node).error(f"{unsupported} aren't supported")
         self.generic_visit(node)

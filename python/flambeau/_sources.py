@@ -13,7 +13,7 @@ import sys
 import types
 from typing import Any
 
-from ._located import LocatedText, Written
+from ._source_map import MappedText, OriginalLines
 from .errors import AnnotationError, Error, UnsupportedError, unsupported
 
 _MAX_FILES = 64
@@ -145,12 +145,12 @@ class Place:
         """Makes the exception for a construct that TorchScript does not support."""
         return unsupported(message, [self.range("")], cls is AnnotationError)
 
-    def located(self, text: str) -> LocatedText:
+    def mapped(self, text: str) -> MappedText:
         """Returns a text whose position is this range."""
-        located = LocatedText(self.file, self.line)
+        located = MappedText(self.file, self.line)
         start = len(self.text[: self.column - 1].encode())
         end = start + len(self.text[self.column - 1 :][: self.width].encode())
-        located.add(text, Written(self.file, self.line, self.text), start, end)
+        located.add(text, OriginalLines(self.file, self.line, self.text), start, end)
         return located
 
     def range(self, remark: str) -> tuple[str, int, int, int, str, str]:
@@ -185,14 +185,14 @@ class Source:
 
     def _set_lines(self, file: str, first: int, text: str, dedented: str) -> None:
         self.file, self.first = file, first
-        self.written = Written(file, first, text)
+        self.original = OriginalLines(file, first, text)
         self.lines = _lines(dedented)
-        self._written_lines = _lines(text)
+        self._original_lines = _lines(text)
         # Of each line the number of bytes of indentation that were removed, and the offset behind it in the text of the file.
         self._removed = []
         self._starts = []
         start = 0
-        for line, own in zip(self._written_lines, self.lines, strict=False):
+        for line, own in zip(self._original_lines, self.lines, strict=False):
             length = len(line.encode())
             self._removed.append(length - len(own.encode()))
             self._starts.append(start + self._removed[-1])
@@ -238,7 +238,7 @@ class Source:
 
     def place_in_line(self, line: int, start: int, end: int) -> Place:
         """Returns the range of offsets in bytes of a line."""
-        text, removed = (self._written_lines[line - 1], self._removed[line - 1]) if line <= len(self.lines) else ("", 0)
+        text, removed = (self._original_lines[line - 1], self._removed[line - 1]) if line <= len(self.lines) else ("", 0)
         source = text.encode()
         column, last = (len(source[: removed + at].decode(errors="ignore")) for at in (start, end))
         return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))

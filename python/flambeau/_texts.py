@@ -13,7 +13,7 @@ from . import _native, errors
 from ._annotations import Unknown, annotation_text
 from ._edits import Edits
 from ._ignored import declaration
-from ._located import LocatedText, compiled_form
+from ._source_map import MappedText, with_segments
 from ._markers import kind_of
 from ._names import MISSING, scope_of
 from ._objects import literal, reference
@@ -46,9 +46,9 @@ class Texts:
         self._prefix = prefix
         # Whether a text names a function of PyTorch, so that results without tensors among the arguments are PyTorch's.
         self._of_torch = False
-        self.texts: list[LocatedText] = []
+        self.texts: list[MappedText] = []
         # Functions are compiled in this order: those that a function calls come behind it, so that errors in them name the calls.
-        self.functions: list[LocatedText] = []
+        self.functions: list[MappedText] = []
         # Whether what cannot be compiled is left to Python.
         self.fallback = fallback
         self.objects: dict[str, Any] = {}
@@ -91,7 +91,7 @@ class Texts:
         """States that the program is one of PyTorch."""
         self._of_torch = True
 
-    def parts(self) -> list[LocatedText]:
+    def parts(self) -> list[MappedText]:
         """Returns all texts."""
         return [*self.texts, *self.functions]
 
@@ -99,7 +99,7 @@ class Texts:
         """Compiles what was collected."""
         try:
             return _native.compile_texts(
-                *compiled_form(self.parts()), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
+                *with_segments(self.parts()), self.objects, self._classes, self._of_torch, self.constants, self.overloads, self.exceptions,
                 self._type_names, self.optional, self.declarations,
             )  # fmt: skip
         except (errors.CompileError, UnsupportedError) as error:
@@ -129,7 +129,7 @@ class Texts:
         found = [value for value, name, first, last in self._origins if name == file and first <= line <= last]
         return found[-1] if found else None
 
-    def add(self, value: Any, text: LocatedText, source: Source, at: int | None = None) -> None:
+    def add(self, value: Any, text: MappedText, source: Source, at: int | None = None) -> None:
         """Adds the text of a function, at a position among the functions, or of a class."""
         if at is None:
             self.texts.append(text)
@@ -159,7 +159,7 @@ class Texts:
             if text is not None:
                 unique = self.declarations[known] = self.reserve(f"{name}_declaration", object())
                 self.optional.add(unique)
-                self.texts.append(place.located(f"def {unique}{text}: ...\n"))
+                self.texts.append(place.mapped(f"def {unique}{text}: ...\n"))
         return known
 
     def reserve(self, name: str, key: Any) -> str:
@@ -204,7 +204,7 @@ class Texts:
             tree = ast.parse(dedented)
         except SyntaxError:
             # The compiler reports the error.
-            self.texts.append(LocatedText(file, 1, dedented))
+            self.texts.append(MappedText(file, 1, dedented))
             return
         own = {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
         self._used |= own
@@ -294,7 +294,7 @@ class Texts:
         text = text.replace(f"def {node.name}(", f"def {name}(", 1)
         constants = [self.default(value, place) for value in values]
         text = re.sub(r"\bCONSTANTS\.c(\d+)\b", lambda found: constants[int(found[1])], text)
-        self.texts.append(LocatedText(f"<{name}>", 1, text))
+        self.texts.append(MappedText(f"<{name}>", 1, text))
         return name
 
     def class_name(self, cls: type) -> str:

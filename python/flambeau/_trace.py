@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import keyword
 import re
 import sys
 import threading
@@ -617,6 +618,7 @@ def trace_function(function: Callable[..., Any], inputs: Sequence[Any], strict: 
     name = getattr(function, "__name__", type(function).__name__)
     # As in PyTorch.
     name = "_lambda" if name == "<lambda>" else name
+    name = name if name.isidentifier() and not keyword.iskeyword(name) else "traced"
     trace = Trace(of_torch=of_torch, name=name)
     result = record(trace, function, _names_of(function, inputs), inputs, strict)
     return trace.recorder.finish(result).function(name)

@@ -42,7 +42,7 @@ class CompileError(Error, builtins.RuntimeError):
 
 
 class FileError(CompileError, ValueError, OSError):
-    """A file cannot be read: a ``ValueError`` as in PyTorch, and an ``OSError`` as in Python."""
+    """A file cannot be read or written: a ``ValueError`` as in PyTorch, and an ``OSError`` as in Python, with its ``errno``."""
 
 
 class UnsupportedError(Error, NotImplementedError):
@@ -215,10 +215,15 @@ def _make(
 
     # Positions as in tracebacks of Python, which tools recognize.
     text = re.sub(r"(?m)^( *)--> (.*):(\d+):\d+$", r'\1File "\2", line \3', text)
-    # As in PyTorch.
+    # PyTorch has a colon between a message and its position.
     text = re.sub(r"""\A(\w+\[\w+\]: [^\n]*[\w)\]'"`])\n(?=  File ")""", r"\1:\n", text)
     text = re.sub(r'(?m)^( *)File "(.*)", line (\d+)\n *\d+ \| (.*)$', _with_definition, text)
     error = cls(text)
+    if isinstance(error, FileError):
+        import errno
+
+        number = re.search(r"\(os error (\d+)\)", text)
+        error.errno = int(number[1]) if number else errno.EISDIR if "is a directory" in text else None
     error.code = code
     error.message = message
     error.functions = tuple(functions or ())

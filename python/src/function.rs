@@ -257,7 +257,7 @@ impl PyFunction {
                 ty.annotation(),
                 inferred.type_of().annotation()
             ),
-            _ => self.missing_attribute(ty, value).unwrap_or_default(),
+            _ => self.missing_attribute(ty, value).or_else(|| wrong_device(ty, value)).unwrap_or_default(),
         };
         let shown = value.repr().map_or_else(|_| String::new(), |text| text.to_string());
         let shown: String = shown.chars().take(100).collect();
@@ -419,4 +419,12 @@ impl FunctionBase {
             result => result,
         }
     }
+}
+
+/// States why a text names no device.
+#[cold]
+fn wrong_device(ty: Type, value: &Bound<'_, PyAny>) -> Option<String> {
+    let text: String = value.extract().ok().filter(|_| ty.optional_elem().unwrap_or(ty) == Type::DEVICE)?;
+    let error = flambeau::tensor::Device::parse(&text).err()?;
+    Some(format!("\nCast error details: {error}"))
 }

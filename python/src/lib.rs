@@ -6,7 +6,6 @@
 mod aliases;
 mod containers;
 mod dlpack;
-mod edited;
 mod errors;
 mod extend;
 mod function;
@@ -18,6 +17,7 @@ mod lent;
 mod program;
 mod rng;
 mod shape_functions;
+mod source_map;
 mod tensor;
 mod trace;
 mod values;

@@ -20,12 +20,12 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::edited::{Edited, Piece};
 use crate::errors::{misuse, raise};
 use crate::extend::session;
 use crate::function::PyFunction;
 use crate::graph::PyGraph;
 use crate::host::{Classes, Hosted, Objects};
+use crate::source_map::{Segment, SourceMap};
 use crate::tensor::PyTensor;
 use crate::values::{Call, is_torch_imported, or_raise};
 
@@ -485,10 +485,10 @@ impl Resolver for Names {
     }
 }
 
-/// A text of a program with the name of its file, the number of its first line there, and its pieces.
-type Text = (String, String, u32, Vec<Piece>);
+/// A text of a program with the name of its file, the number of its first line there, and its segments.
+type Text = (String, String, u32, Vec<Segment>);
 
-/// Compiles a program in several texts. `written` are the lines that their pieces were made from, with file and number of the
+/// Compiles a program in several texts. `originals` are the lines that their segments were made from, with file and number of the
 /// first one. The names of `objects` are left to Python; `classes` are the classes of Python by the names of the types they were compiled to. Results of
 /// calls without tensors are tensors of PyTorch if `of_torch`. `constants` are tensors by name, `overloads` the functions of names
 /// with several signatures, `exceptions` the qualified names of exception classes, `type_names` those of the types of classes,
@@ -499,7 +499,7 @@ type Text = (String, String, u32, Vec<Piece>);
 pub(crate) fn compile_texts(
     py: Python<'_>,
     texts: Vec<Text>,
-    written: Vec<(String, String, u32)>,
+    originals: Vec<(String, String, u32)>,
     objects: Objects,
     classes: Classes,
     of_torch: bool,
@@ -512,9 +512,9 @@ pub(crate) fn compile_texts(
 ) -> PyResult<PyProgram> {
     let session = session(py)?;
     let line = |(text, name, first_line)| Arc::new(Source { name, text, first_line, origin: None });
-    let written: Arc<[Arc<Source>]> = written.into_iter().map(line).collect();
-    let source = |(text, name, first_line, pieces): Text| {
-        let origin = Edited::new(&pieces, &written).map(|edited| Arc::new(edited) as Arc<dyn Origin>);
+    let originals: Arc<[Arc<Source>]> = originals.into_iter().map(line).collect();
+    let source = |(text, name, first_line, segments): Text| {
+        let origin = SourceMap::new(&segments, &originals).map(|map| Arc::new(map) as Arc<dyn Origin>);
         Arc::new(Source { name, text, first_line, origin })
     };
     let sources: Vec<Arc<Source>> = texts.into_iter().map(source).collect();

@@ -199,7 +199,7 @@ impl PyRecorder {
     ) -> PyResult<PyTracedValue> {
         let args = arguments(py, function, &args, None, 0)?;
         let graph = or_raise(py, function.get().inlined())?;
-        or_raise(py, self.lock().get(py)?.inline(&graph, &args)).map(PyTracedValue)
+        or_raise(py, self.lock().get(py)?.inline_operator(&graph, &args)).map(PyTracedValue)
     }
 
     /// Appends a call of a function, with the operands of its parameters.

@@ -23,7 +23,7 @@ use smallvec::SmallVec;
 
 use crate::containers::Container;
 use crate::dlpack::{self, Access};
-use crate::errors::{misuse, raise, raise_tensor};
+use crate::errors::{misuse, raise};
 use crate::host::Hosted;
 use crate::lent::Loans;
 use crate::program::ScriptObject;
@@ -228,11 +228,7 @@ impl<'a, 'py> Call<'a, 'py> {
             TypeKind::Str => self.text(object),
             TypeKind::Device => {
                 let text = object.str()?;
-                let device = Device::parse(&text.to_string_lossy()).map(IValue::Device);
-                device.map_err(|error| match depth == 0 && object.is_instance_of::<PyString>() {
-                    true => Failure::Raised(raise_tensor(self.py, error)),
-                    false => Failure::Type,
-                })
+                Device::parse(&text.to_string_lossy()).map(IValue::Device).map_err(|_| Failure::Type)
             }
             TypeKind::Generator => self.generator(object),
             TypeKind::Optional(_) if object.is_none() => Ok(IValue::None),

@@ -1,5 +1,6 @@
 """Errors that Python finds have the form of those that the compiler finds."""
 
+import errno
 import re
 
 import pytest
@@ -155,7 +156,10 @@ def test_files_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "missing.pt", tmp_path):
         with pytest.raises(flambeau.errors.FileError) as refused:
             jit.load(str(path))
-        assert isinstance(refused.value, (ValueError, OSError, RuntimeError)) and str(path) in str(refused.value)
+        for cls in (ValueError, OSError, RuntimeError, flambeau.CompileError):
+            assert isinstance(refused.value, cls)
+        assert str(path) in str(refused.value)
+        assert refused.value.errno == (errno.EISDIR if path == tmp_path else errno.ENOENT)
     (tmp_path / "text.pt").write_text("no archive")
     with pytest.raises(flambeau.CompileError, match="too short for a zip file") as refused:
         jit.load(str(tmp_path / "text.pt"))

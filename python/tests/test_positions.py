@@ -165,3 +165,33 @@ def test_separators_within_texts_are_characters():
     with pytest.raises(flambeau.Error) as refused:
         flambeau.CompilationUnit("def f(x: int) -> str:\n    a = '\N{LINE SEPARATOR}\f'\n    return a + absent\n")
     assert (refused.value.line, refused.value.column) == (3, 16)
+
+
+class Headed(
+    torch.nn.Module if False else object,
+): count: int = 3  # fmt: skip
+
+
+def test_headers_of_classes_over_several_lines():
+    def counts() -> int:
+        return Headed().count
+
+    with pytest.raises(flambeau.Error) as refused:
+        jit.script(counts)
+    assert "F0001" not in str(refused.value)
+
+
+def fails_late(x):
+    for i in range(10):
+        y = x[i]
+        z = y.sum()
+        x = x + z + y
+    return x
+
+
+def test_errors_of_optimized_programs_have_the_statement():
+    compiled = jit.script(fails_late)
+    for _ in range(3):
+        with pytest.raises(flambeau.errors.RuntimeError) as raised:
+            compiled(torch.ones(3))
+        assert at(raised.value, "x[i]")

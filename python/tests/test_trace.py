@@ -180,3 +180,30 @@ def test_other_threads_are_not_recorded():
         return x + 1
 
     assert kinds(traced(f, tensor([1.0])).graph) == ["aten::add"]
+
+
+def test_functions_with_the_name_of_the_trace_are_inlined():
+    @jit.script
+    def helper(x: flambeau.Tensor):
+        return x * 2
+
+    @jit.script
+    def twice(x: flambeau.Tensor):
+        return helper(helper(x))
+
+    def make():
+        def helper(x):
+            return twice(x) + 1
+
+        return helper
+
+    traced = jit.trace(make(), (tensor([1.0]),))
+    assert traced.name == "helper" and traced(tensor([1.0])).tolist() == [5.0]
+
+
+def test_names_of_traces_are_identifiers():
+    def function(x):
+        return x + 1
+
+    function.__name__ = "a-b"
+    assert jit.trace(function, (tensor([1.0]),)).code.startswith("def traced(")

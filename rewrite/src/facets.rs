@@ -210,6 +210,8 @@ pub enum OpRole {
     Rank,
     /// `(tensor)`: the dtype.
     DtypeOf,
+    /// `(tensor)`: the device.
+    DeviceOf,
     /// `(number, dtype, device, whether gradients are required)`: a zero-dimensional tensor with the number.
     NumberTensor,
     /// `(tensor, tensor, ...)`: writes the elements of the second into the first, and returns it.

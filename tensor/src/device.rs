@@ -27,7 +27,7 @@ pub struct Device {
 }
 
 /// Names of the device kinds of PyTorch.
-const DEVICE_NAMES: [&str; 21] = [
+const DEVICE_NAMES: [&str; 20] = [
     "cpu",
     "cuda",
     "ipu",
@@ -48,8 +48,10 @@ const DEVICE_NAMES: [&str; 21] = [
     "hpu",
     "mtia",
     "privateuseone",
-    "ort",
 ];
+
+/// A name of archives of older versions.
+const OLD_NAME: &str = "ort";
 
 impl Device {
     /// The CPU, without a number.
@@ -74,14 +76,16 @@ impl Device {
             "cuda" => DeviceKind::Cuda,
             "meta" => DeviceKind::Meta,
             "" if text.is_empty() => return Err(TensorError::value("Device string must not be empty")),
-            known if DEVICE_NAMES.contains(&known) => return Err(bad()),
-            _ => {
-                // The last name is one of old archives.
-                let names = DEVICE_NAMES[..DEVICE_NAMES.len() - 1].join(", ");
+            known if DEVICE_NAMES.contains(&known) || known == OLD_NAME => {
+                return Err(TensorError::value(format!("devices of the type `{known}` are not supported")));
+            }
+            name if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {
                 return Err(TensorError::value(format!(
-                    "Expected one of {names} device type at start of device string: {kind}"
+                    "Expected one of {} device type at start of device string: {kind}",
+                    DEVICE_NAMES.join(", ")
                 )));
             }
+            _ => return Err(bad()),
         };
         Ok(Device { kind, index })
     }
@@ -89,7 +93,7 @@ impl Device {
     /// Returns whether PyTorch has a device of this name, including devices that are not available here.
     pub fn is_known(text: &str) -> bool {
         let (kind, index) = text.split_once(':').unwrap_or((text, "0"));
-        DEVICE_NAMES.contains(&kind) && Device::parse(&format!("cpu:{index}")).is_ok()
+        (DEVICE_NAMES.contains(&kind) || kind == OLD_NAME) && Device::parse(&format!("cpu:{index}")).is_ok()
     }
 
     /// Returns whether tensors on this device can be computed with here.

@@ -121,7 +121,7 @@ fn word_at(items: &ListItems, kind: ScalarKind, at: usize) -> Iteration {
     word.map_or(Iteration::End, Iteration::Element)
 }
 
-/// Stores elements `at` of one or two sequences over which a loop iterates in the registers of the instructions that read the
+/// Stores elements `at` of the sequences over which a loop iterates in the registers of the instructions that read the
 /// first elements.
 #[inline(never)]
 pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Iteration {

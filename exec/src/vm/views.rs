@@ -57,7 +57,7 @@ fn made(
             OperandSource::Scalar(ScalarKind::Bool, _) => continue,
             OperandSource::Scalar(ScalarKind::Int, r) => s[r as usize] as i64,
             OperandSource::Const(c) => match (code.constant_items(*argument), &code.constants[c as usize]) {
-                // A list is the last argument that has an effect.
+                // The last argument that has an effect, by the contract of `ViewOf`.
                 (Some(ListItems::Ints(items)), _) if count == 0 => {
                     return view(tensor, ViewNumbers::new(items, 0)).ok();
                 }

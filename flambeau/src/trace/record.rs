@@ -316,6 +316,24 @@ impl Recorder {
         Ok(packed(&mut self.end(), &results))
     }
 
+    /// As [`Recorder::inline`] for the graph of a program that calls an operator: its nodes have the location of the trace.
+    ///
+    /// # Errors
+    /// As [`Recorder::inline`].
+    pub fn inline_operator(&mut self, body: &Graph, operands: &[TraceOperand]) -> Result<ValueId, Error> {
+        let last = self.last_node();
+        let result = self.inline(body, operands)?;
+        if self.loc != LocId::UNKNOWN {
+            let graph = &self.graph;
+            let first = last.unwrap_or_else(|| graph.param(graph.root()));
+            let added: Vec<NodeId> =
+                std::iter::successors(graph.next(first), |&node| graph.next(node)).collect();
+            let (mut edit, loc) = (self.graph.edit(), self.loc);
+            added.into_iter().for_each(|node| edit.set_loc(node, loc));
+        }
+        Ok(result)
+    }
+
     /// Replaces implicit conversions of operands to numbers, in the nodes behind `last`, by those that a call of an operator has. PyTorch's
     /// tracer sees no other conversions.
     fn move_conversions(
@@ -427,6 +445,9 @@ impl Recorder {
                 continue;
             }
             let callee = unit.function(next)?;
+            if next == self.name {
+                return None;
+            }
             if self.unit.function(next).is_some_and(|known| !Arc::ptr_eq(&known.graph, &callee.graph)) {
                 return None;
             }

@@ -87,7 +87,8 @@ fn is_private(g: &Graph, value: ValueId) -> bool {
         .all(|is_kept| is_kept)
 }
 
-/// Maximal number of aliases of a value that is known not to escape: branches join aliases of many values.
+/// Maximal number of aliases that are inspected: a value with more counts as one that escapes. Branches join aliases of many
+/// values, which would otherwise be visited once for each of these.
 const MAX_NAMES: usize = 256;
 
 /// Aliases of a value. Loops carry values in circles.

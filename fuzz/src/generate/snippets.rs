@@ -135,6 +135,7 @@ const TEXTS: &[&str] = &[
   %o : Tensor = aten::tensor(%big, %g, %e, %no)
   %q : Tensor = aten::copy_(%f, %o, %no)
   %h : Tensor = aten::tensor(%many, %d, %e, %no)
+  %p : Tensor = aten::neg_(%h)
   %y : Tensor = aten::copy_(%a, %h, %no)
   %j : Tensor = aten::tensor(%i, %d, %e, %no)
   %z : Tensor = aten::copy_(%a, %j, %no)

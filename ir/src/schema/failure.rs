@@ -22,8 +22,8 @@ pub enum SchemaMismatch {
         found: Type,
         /// Whether the argument is a tensor only because its type was not declared.
         inferred: bool,
-        /// Whether the parameter is.
-        of_parameter: bool,
+        /// Whether the parameter is a tensor only because it has no annotation.
+        parameter_inferred: bool,
     },
     /// The argument's type does not match the type variables of the parameter.
     Variables {
@@ -95,8 +95,9 @@ impl CallError {
 impl fmt::Display for SchemaMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Type { param, expected, wanted, found, inferred, of_parameter } => {
-                let parameter = Argument { is_inferred: *of_parameter, ..Argument::new(*param, *expected) };
+            Self::Type { param, expected, wanted, found, inferred, parameter_inferred } => {
+                let parameter =
+                    Argument { is_inferred: *parameter_inferred, ..Argument::new(*param, *expected) };
                 writeln!(
                     f,
                     "Expected a value of type '{}' for argument '{param}' but instead found type '{}'.{}",

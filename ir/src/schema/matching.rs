@@ -321,7 +321,7 @@ impl SchemaMatcher<'_> {
             wanted,
             found: got,
             inferred: arg.inferred,
-            of_parameter: param.is_inferred,
+            parameter_inferred: param.is_inferred,
         })
     }
 

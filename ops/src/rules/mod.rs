@@ -55,6 +55,7 @@ const ROLES: &[(&str, OpRole)] = &[
     ("aten::wait", OpRole::Wait),
     ("aten::dim", OpRole::Rank),
     ("prim::dtype", OpRole::DtypeOf),
+    ("prim::device", OpRole::DeviceOf),
     ("aten::tensor.float", OpRole::NumberTensor),
     ("aten::tensor.int", OpRole::NumberTensor),
     ("aten::copy_", OpRole::Copy),

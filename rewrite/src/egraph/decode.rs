@@ -141,7 +141,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
             }
         }
         let anchor = self.window.members[at as usize].node;
-        let (place, loc) = (At::before(anchor), self.graph.loc(anchor));
+        let (place, loc) = (At::before(anchor), self.graph.loc(self.like(class, &node).unwrap_or(anchor)));
         let planned = match node.head {
             NodeHead::Leaf(n) => {
                 let leaf = self.window.leaves[n as usize];
@@ -169,6 +169,14 @@ impl<'d, 'a> Decoder<'d, 'a> {
         };
         self.note(class, at, planned);
         Some(())
+    }
+
+    /// Returns the node whose location a new node of a class has: the member that the term is, or one that computes the same.
+    fn like(&self, class: Id, node: &ENode) -> Option<NodeId> {
+        let members = &self.window.members;
+        let same = self.original.get(node).map(|&member| &members[member as usize]);
+        same.or_else(|| members.iter().find(|m| self.window.egraph.find(m.id) == class))
+            .map(|member| member.node)
     }
 
     /// Notes an existing value as the term of a class. Returns `None` if another member of the class is new memory, of which a

@@ -17,7 +17,7 @@ use flambeau_tensor::{DType, Scalar};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteNumbers;
 
-/// The largest integer that all dtypes have.
+/// The largest number that all dtypes of numbers have, of which one has no sign.
 const MAX: f64 = 127.0;
 
 impl Pass for WriteNumbers {
@@ -83,6 +83,9 @@ impl Writes<'_> {
     fn number(&self, copy: NodeId) -> Option<Number> {
         let g = self.graph;
         let (target, source) = (g.operand(copy, 0), g.operand(copy, 1));
+        if self.db.has_writers(source) {
+            return None;
+        }
         let dtype = match self.shapes.fact(target) {
             Fact::Tensor(tensor) => tensor.dtype,
             _ => None,
@@ -92,7 +95,7 @@ impl Writes<'_> {
             _ => (0.0..=MAX).contains(&number.to_f64()),
         };
         if let Some(IValue::Tensor(tensor)) = g.constant(source) {
-            let is_number = tensor.rank() == 0 && dtype == Some(tensor.dtype()) && !self.db.has_writers(source);
+            let is_number = tensor.rank() == 0 && dtype == Some(tensor.dtype());
             let number = tensor.item().ok().filter(|number| is_number && is_in_range(*number))?;
             return match number {
                 Scalar::Float(x) => Some(Number::Constant(IValue::Float(x))),
@@ -104,9 +107,12 @@ impl Writes<'_> {
         if self.roles.of(g.op(made)) != Some(&OpRole::NumberTensor) || g.operand_count(made) != 4 {
             return None;
         }
-        let [number, of_dtype, _, requires_grad] = [0, 1, 2, 3].map(|i| g.operand(made, i));
-        let is_of_target = self.roles.of(g.op(g.def(of_dtype))) == Some(&OpRole::DtypeOf)
-            && g.operand(g.def(of_dtype), 0) == target;
+        let [number, of_dtype, of_device, requires_grad] = [0, 1, 2, 3].map(|i| g.operand(made, i));
+        let is_of_target =
+            [(of_dtype, OpRole::DtypeOf), (of_device, OpRole::DeviceOf)].iter().all(|(value, role)| {
+                let question = g.def(*value);
+                self.roles.of(g.op(question)) == Some(role) && g.operand(question, 0) == target
+            });
         let is_plain = matches!(g.constant(requires_grad), Some(IValue::Bool(false)));
         let fits = match g.constant(number) {
             Some(IValue::Float(x)) => is_in_range(Scalar::Float(x)),

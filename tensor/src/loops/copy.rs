@@ -51,6 +51,7 @@ pub(crate) fn copy_fresh(out: &Tensor, source: &Tensor) -> Result<()> {
         // The same elements in the same order (other overlaps were copied by the caller): nothing to do.
         return Ok(());
     }
+    // A copy of a `bool` makes each byte 0 or 1.
     if target.layout.numel() == 1 && out.dtype() == source.dtype() && out.dtype() != DType::Bool {
         let mut guards = WriteGuards::new(&target.storage, Some(&meta.storage))?;
         let (to, others) = guards.target(target, out.dtype());
