@@ -343,7 +343,8 @@ class Texts:
     def _defer(self, value: Any, name: str, error: UnsupportedError) -> str:
         """Returns a name for an object that cannot be compiled. The compiler does not know the name, so that a statement that it compiles
         raises the error."""
-        unique = self.reserve(name, value)
+        # Not the name of a builtin function, which the compiler knows.
+        unique = self.reserve(f"deferred_{name}", value)
         self.deferred[unique] = error, self.rewritten[-1][1] if self.rewritten else None
         return unique
 

@@ -428,3 +428,12 @@ def test_texts_that_name_no_device():
 
     with pytest.raises((ValueError, RuntimeError), match="Expected one of cpu, cuda, .*, privateuseone device type at start of"):
         device("invalid")
+
+
+def test_functions_of_other_libraries_with_names_of_builtins():
+    numpy = pytest.importorskip("numpy")
+
+    def sums(x: Tensor):
+        return numpy.sum(x)
+
+    assert "Python builtin <function sum" in refused(sums) and "is currently not supported in TorchScript" in refused(sums)
