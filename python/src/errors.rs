@@ -69,7 +69,9 @@ fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     fields.set_item("text", error.to_string())?;
     fields.set_item("python_class", error.class.as_deref())?;
     let label = error.diagnostics.iter().find_map(|d| d.primary.as_ref());
-    let raised = error.trace.iter().rev().find_map(|entry| entry.range.clone());
+    // The innermost statement of the user: functions of the library that are written in TorchScript are not.
+    let ranges = || error.trace.iter().rev().filter_map(|entry| entry.range.clone());
+    let raised = ranges().find(|at| !is_of_library(&at.source.name)).or_else(|| ranges().next());
     let at = label.map(|Label { at, .. }| at.clone()).or(raised);
     if let Some(at) = at {
         let (line, column) = at.source.line_column(at.range.start as usize);
@@ -80,6 +82,11 @@ fn make(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let frames = error.trace.iter().map(|entry| entry.function.to_string());
     fields.set_item("functions", frames.collect::<Vec<_>>())?;
     Ok(PyErr::from_value(make.call((), Some(&fields))?))
+}
+
+/// Whether a text is one of the library's definitions.
+fn is_of_library(name: &str) -> bool {
+    name == "<builtin>" || name.starts_with("torch/")
 }
 
 fn fault(fault: Fault) -> &'static str {

@@ -407,3 +407,27 @@ def test_arguments_by_name():
         jit.trace(by_name_only, example_kwarg_inputs={"a": torch.ones(1)})
     with pytest.raises(RuntimeError, match="example_kwarg_inputs should be a dict"):
         jit.trace(by_name_only, example_kwarg_inputs=[torch.ones(1)])
+
+
+def test_traced_functions_stay_callable_after_a_load():
+    import io
+
+    def twice(v):
+        return v * 2
+
+    x = torch.ones(1)
+    first = jit.trace(twice, x)
+    buffer = io.BytesIO()
+    jit.save(first, buffer)
+    buffer.seek(0)
+    jit.load(buffer)
+
+    def calls(v):
+        return first(v)
+
+    second = jit.trace(calls, x)
+
+    def scripted(v):
+        return second(v)
+
+    assert jit.script(scripted)(x).tolist() == [2.0] and second.inlined_graph is not None

@@ -134,7 +134,7 @@ impl Tensor {
     /// Returns an error if the layout cannot be represented.
     pub fn preserved(&self) -> Result<Layout> {
         let layout = self.layout();
-        match !layout.is_contiguous() && layout.is_non_overlapping_and_dense() {
+        match layout.is_contiguous() || layout.is_non_overlapping_and_dense() {
             true => Layout::new(layout.sizes(), layout.strides(), 0),
             false => loops::like(self),
         }

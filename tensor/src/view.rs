@@ -211,17 +211,26 @@ impl Tensor {
             )));
         }
         let mut order: SmallVec<[i64; 8]> = SmallVec::from_elem(-1, rank);
-        let mut used = 0u64;
+        let (mut used, mut taken) = (0u64, 0u64);
         for (&from, &to) in source.iter().zip(destination) {
             let (from, to) = (wrap_dim(from, rank)?, wrap_dim(to, rank)?);
-            if rank == 0 {
-                continue;
+            for (seen, dim, name, all) in
+                [(&mut used, from, "source", source), (&mut taken, to, "destination", destination)]
+            {
+                if *seen >> dim & 1 == 1 {
+                    return Err(TensorError::shape(format!(
+                        "movedim: repeated dim in `{name}` ({})",
+                        SizesText::from(all)
+                    )));
+                }
+                *seen |= 1 << dim;
             }
-            if order[to] != -1 || used >> from & 1 == 1 {
-                return Err(TensorError::shape("movedim: repeated dim in `source` or `destination`"));
+            if rank > 0 {
+                order[to] = from as i64;
             }
-            order[to] = from as i64;
-            used |= 1 << from;
+        }
+        if rank == 0 {
+            return Ok(self.alias());
         }
         // As many dimensions remain as positions.
         let rest = (0..rank as i64).filter(|d| used >> d & 1 == 0);

@@ -435,7 +435,9 @@ impl Recorder {
         let has_types = unit.classes().next().is_some()
             || unit.interfaces().next().is_some()
             || unit.enumerations().next().is_some();
-        if has_types || entry.is_method() {
+        // Graphs of an older session can be inlined, not called.
+        let is_older = |graph: &Graph| !Arc::ptr_eq(graph.registry(), &self.registry);
+        if has_types || entry.is_method() || is_older(entry.graph()) {
             return None;
         }
         let mut reached: Vec<&Arc<Function>> = Vec::new();
@@ -445,7 +447,7 @@ impl Recorder {
                 continue;
             }
             let callee = unit.function(next)?;
-            if next == self.name {
+            if next == self.name || is_older(&callee.graph) {
                 return None;
             }
             if self.unit.function(next).is_some_and(|known| !Arc::ptr_eq(&known.graph, &callee.graph)) {

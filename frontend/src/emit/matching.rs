@@ -217,7 +217,10 @@ impl Cx<'_> {
             (Candidate::Structural(prim, _), _) => Ok(self.packed(*prim, &operands, schema, returns)),
             (Candidate::Row(id), row) => Ok(self.packed(row.unwrap_or(*id), &operands, schema, returns)),
             (Candidate::Written(function), _) => {
-                let results = self.edit(|e| e.inline_graph(&function.graph, &operands, None));
+                let results = self.edit(|e| {
+                    let call = (e.current_loc(), Symbol::new(name.base()));
+                    e.inline_graph(&function.graph, &operands, Some(call))
+                });
                 match results.map(|r| r.first().copied()) {
                     Ok(Some(value)) => Ok(value),
                     _ => self.fail(span, format!("`{name}` cannot be inlined")),

@@ -2,7 +2,7 @@
 
 use super::combine::{Combine, combine};
 use super::{below, data, index_error, like_self, made, wrapped};
-use crate::support::{Computed, op};
+use crate::support::{Computed, in_range, op};
 use flambeau_analysis::shape::{Dim, Dims, Fact, ShapeCx, TensorFact, broadcast_dims};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -145,6 +145,14 @@ fn put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
 }
 
 fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool) -> Result<(), KernelError> {
+    let mut given = indices.iter().flatten();
+    let masked =
+        given.next().is_some_and(|i| matches!(i.dtype(), DType::Bool | DType::U8)) && given.next().is_none();
+    if masked && !accumulate && values.numel() == 1 && values.dtype() != target.dtype() {
+        // As `masked_fill_`, which converts the value.
+        let value = in_range(values.item()?, target.dtype())?;
+        return put_at(target, indices, &Tensor::scalar(value, target.dtype())?, false);
+    }
     if values.dtype() != target.dtype() {
         return Err(KernelError::input(format!(
             "Index put requires the source and destination dtypes match, got {} for the destination and {} for the \
@@ -156,9 +164,6 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
     let region = region(target, indices)?;
     let mode = if accumulate { Combine::Sum } else { Combine::Replace };
     // With a single mask, one value is accepted whatever its rank.
-    let mut given = indices.iter().flatten();
-    let masked =
-        given.next().is_some_and(|i| matches!(i.dtype(), DType::Bool | DType::U8)) && given.next().is_none();
     let one = values.numel() == 1 && (values.rank() <= region.sizes.len() || masked && !accumulate);
     let values = if one { values.clone() } else { fitted(values, &region.sizes)? };
     combine(target, &region.index_set, &values, mode)

@@ -39,15 +39,15 @@ def none_at_all(x: Tensor):
 
 
 # run: alpha(tensor([1, -2], i8), 100) == tensor([101, 54], i8)
-# run: alpha(tensor([1, -2], i8), 300) raises "value cannot be converted to type int8 without overflow"
+# run: alpha(tensor([1, -2], i8), 300) raises "value cannot be converted to type int8_t without overflow"
 # run: bounded(tensor([1, 2], u8), 255) == tensor([255, 255], u8)
-# run: bounded(tensor([1, -2], i8), 255) raises "value cannot be converted to type int8 without overflow"
+# run: bounded(tensor([1, -2], i8), 255) raises "value cannot be converted to type int8_t without overflow"
 # run: filled(tensor([1, -2], i16), 30000) == (tensor([30000, -2], i16), tensor([30000, -2], i16))
-# run: filled(tensor([1, -2], i16), 70000) raises "value cannot be converted to type int16 without overflow"
+# run: filled(tensor([1, -2], i16), 70000) raises "value cannot be converted to type int16_t without overflow"
 # run: limited(tensor([1, -2], i8), 127) == tensor([127, 127], i8)
-# run: limited(tensor([1, -2], i8), 128) raises "value cannot be converted to type int8 without overflow"
+# run: limited(tensor([1, -2], i8), 128) raises "value cannot be converted to type int8_t without overflow"
 # run: spread(tensor([1, -2], i8), -128) == tensor([-128, -2], i8)
-# run: spread(tensor([1, -2], i8), -129) raises "value cannot be converted to type int8 without overflow"
+# run: spread(tensor([1, -2], i8), -129) raises "value cannot be converted to type int8_t without overflow"
 # run: replaced(tensor([complex(nan, 1.0), complex(inf, -inf)], c64)) == tensor([complex(2.0, 1.0), complex(3.4028234663852886e38, -3.4028234663852886e38)], c64)
 # run: along(tensor([1.0, 2.0], f32), tensor([1], i64)) ~= tensor([2.0], f32)
 # run: along(tensor([1.0, 2.0], f32), tensor([-1], i64)) raises "take_along_dim: index -1 is out of bounds for dimension 0 with size 2"

@@ -76,6 +76,6 @@ def logarithms(z: Tensor):
 # run: spread(rand([2, 3], f32, 1), tensor([0, 0, 0], i64)) raises "cov(): weights sum to zero, can't be normalized"
 # run: along(tensor(1.0, f32), tensor(0, i64), 0) raises "Dimension specified as 0 but tensor has no dimensions"
 # run: onto_itself(tensor([1.0], f32)) raises "unsupported operation: some elements of the input tensor and"
-# run: filled(tensor([1], i64), tensor(complex(0.0, 1.0), c64)) raises "value cannot be converted to type int64 without overflow"
+# run: filled(tensor([1], i64), tensor(complex(0.0, 1.0), c64)) raises "value cannot be converted to type int64_t without overflow"
 # run: filled(tensor([1], i64), tensor(2.0, f32)) == tensor([2], i64)
 # run: logarithms(tensor([complex(0.0, 0.0), complex(0.0, 1.0)], c64)) ~= (tensor([complex(-inf, 0.0), complex(0.0, 2.2661800384521484)], c64), tensor([complex(-inf, 0.0), complex(0.0, 0.6821882128715515)], c64))
