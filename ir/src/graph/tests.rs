@@ -3,7 +3,7 @@
 use super::Graph;
 use crate::edit::{At, CloneError, ValueSubstitution};
 use crate::id::{NodeId, ValueId};
-use crate::op::{Op, Registry, RegistryBuilder};
+use crate::op::{Op, OpDef, Registry, RegistryBuilder};
 use crate::symbol::Symbol;
 use crate::types::Type;
 use crate::value::IValue;
@@ -196,6 +196,11 @@ fn nodes_are_copied_only_between_graphs_of_one_registry() {
     let mut other = Graph::new(of("test::b(int x) -> int"));
     let first = of("test::a(int x) -> int");
     assert!(target.registry().extends(&first) && !first.extends(target.registry()));
+    // An extension that states a declared schema again has the same rows.
+    let mut builder = RegistryBuilder::new();
+    builder.declare("test::a(int x) -> int");
+    builder.add([OpDef::new("test::a(int x) -> int"), OpDef::new("test::c(int x) -> int")]);
+    assert!(builder.build().unwrap().extends(&first));
     for source in [&mut same, &mut other] {
         let value = source.edit().constant(IValue::Int(1));
         source.edit().add_output(value);

@@ -113,6 +113,11 @@ struct OpRow {
 }
 
 impl OpRow {
+    /// Whether both rows are the same operator. The text of a schema that an extension states may have another form.
+    fn is_same(&self, other: &OpRow) -> bool {
+        self.text == other.text || self.schema().to_string() == other.schema().to_string()
+    }
+
     fn new(text: &'static str, schema: OnceLock<Box<FunctionSchema>>) -> OpRow {
         OpRow { text, schema, effects: AtomicU16::new(0) }
     }
@@ -436,7 +441,7 @@ impl Registry {
     pub fn extends(&self, other: &Registry) -> bool {
         std::ptr::eq(self, other)
             || self.rows.len() >= other.rows.len()
-                && self.rows.iter().zip(&other.rows).all(|(own, row)| own.text == row.text)
+                && self.rows.iter().zip(&other.rows).all(|(own, row)| own.is_same(row))
     }
 
     /// Returns the number of rows.
