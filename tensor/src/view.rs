@@ -786,13 +786,11 @@ fn inferred_size(sizes: &[i64], numel: i64) -> Result<Option<(usize, i64)>> {
     }
     let wrong = || TensorError::ShapeInvalid { shape: sizes.into(), numel };
     match inferred {
-        Some(_) if known == 0 && numel == 0 => {
-            Err(TensorError::shape(format!(
-                "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can \
+        Some(_) if known == 0 && numel == 0 => Err(TensorError::shape(format!(
+            "cannot reshape tensor of 0 elements into shape {} because the unspecified dimension size -1 can \
                  be any value and is ambiguous",
-                SizesText::from(sizes)
-            )))
-        }
+            SizesText::from(sizes)
+        ))),
         Some(dim) if fits && known > 0 && numel % known == 0 => Ok(Some((dim, numel / known))),
         None if fits && known == numel => Ok(None),
         _ => Err(wrong()),

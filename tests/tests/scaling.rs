@@ -114,3 +114,25 @@ fn a_quadratic_step_is_detected() {
     };
     assert!(quadratic("all-pairs", Form::Straight, &make, &step).is_some());
 }
+
+/// Statements that a program repeats: writes in place, through views, and into containers.
+const STATEMENTS: [&str; 4] =
+    ["y = y.add_(1.0)", "y[0].add_(1.0)", "zs.append(y)\n    zs[-1].add_(1.0)", "n.append(len(n))"];
+
+#[test]
+fn compilation_is_not_quadratic() {
+    let session = Session::standard().unwrap();
+    for statement in STATEMENTS {
+        let source = |count: usize| {
+            let head = "def main(x):\n    y = x * 1.0\n    zs = [x]\n    n: List[int] = []\n";
+            format!("{head}{}    return y\n", format!("    {statement}\n").repeat(count))
+        };
+        let compile = |source: String| drop(session.compile_source(&source, "main.py").unwrap());
+        let growth = || {
+            let [small, large] = [300, 3_000].map(|count| (count, fastest(2, || source(count), &compile)));
+            exponent(small, large)
+        };
+        let least = (0..2).map(|_| growth()).fold(f64::INFINITY, f64::min);
+        assert!(least < LIMIT, "compiling `{statement}` grows with exponent {least:.2}");
+    }
+}

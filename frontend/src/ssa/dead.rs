@@ -15,6 +15,9 @@ use rustc_hash::FxBuildHasher;
 /// For each created value that is written: true if it does not escape.
 type NonEscaping = HashMap<ValueId, bool, FxBuildHasher>;
 
+/// The values of which written values are views.
+type Origins = HashMap<ValueId, ValueId, FxBuildHasher>;
+
 /// Liveness condition of a node.
 enum LiveIf {
     /// Live if one of its results is.
@@ -24,7 +27,7 @@ enum LiveIf {
     With(ValueId),
 }
 
-fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping) -> LiveIf {
+fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping, origins: &mut Origins) -> LiveIf {
     let effects = g.effects(node);
     match g.op(node).kind() {
         OpKind::Prim(Prim::If | Prim::Loop) => LiveIf::Read,
@@ -32,7 +35,7 @@ fn live_if(g: &Graph, node: NodeId, private: &mut NonEscaping) -> LiveIf {
         OpKind::Row(id) if effects.may_write() && !effects.has_side_effects() => {
             let has_rule = g.registry().facet::<AliasRule>(id).is_some();
             let written = if has_rule { None } else { written(g, node, g.registry().schema(id)) };
-            let written = written.map(|value| origin(g, value));
+            let written = written.map(|value| origin(g, value, origins));
             let is_private = |v: &ValueId| *private.entry(*v).or_insert_with(|| is_private(g, *v));
             written.filter(is_private).map_or(LiveIf::Always, LiveIf::With)
         }
@@ -52,22 +55,31 @@ fn written(g: &Graph, node: NodeId, schema: &FunctionSchema) -> Option<ValueId> 
     (is_all && is_itself).then_some(value)
 }
 
-/// Returns the value of which a value is a view, or which operators in place returned.
-fn origin(g: &Graph, value: ValueId) -> ValueId {
-    let mut value = value;
-    while let Some(id) = g.op(g.def(value)).row() {
-        let schema = g.registry().schema(id);
-        let result = g.results(g.def(value)).zip(&schema.returns).find(|(result, _)| *result == value);
-        let Some(alias) = result.and_then(|(_, declared)| declared.alias.as_ref()) else { break };
-        let of_operand = |(arg, _): &(&Argument, ValueId)| {
-            arg.alias.as_ref().is_some_and(|own| own.before.iter().any(|set| alias.before.contains(set)))
-        };
-        let Some((_, operand)) = schema.args.iter().zip(g.operands(g.def(value))).find(of_operand) else {
+/// Returns the operand that a value is a view of, or that an operator in place returned as this value.
+fn viewed(g: &Graph, value: ValueId) -> Option<ValueId> {
+    let node = g.def(value);
+    let schema = g.registry().schema(g.op(node).row()?);
+    let (_, declared) = g.results(node).zip(&schema.returns).find(|(result, _)| *result == value)?;
+    let alias = declared.alias.as_ref()?;
+    let is_of = |arg: &Argument| {
+        arg.alias.as_ref().is_some_and(|own| own.before.iter().any(|set| alias.before.contains(set)))
+    };
+    schema.args.iter().zip(g.operands(node)).find(|(arg, _)| is_of(arg)).map(|(_, operand)| operand)
+}
+
+/// Returns the value that is neither a view nor returned in place of which a value is a view. `known` has the origins of values that
+/// were written before, so that chains of writes are not followed again.
+fn origin(g: &Graph, value: ValueId, known: &mut Origins) -> ValueId {
+    let mut origin = value;
+    while let Some(operand) = viewed(g, origin) {
+        origin = operand;
+        if let Some(&before) = known.get(&origin) {
+            origin = before;
             break;
-        };
-        value = operand;
+        }
     }
-    value
+    known.insert(value, origin);
+    origin
 }
 
 /// Returns true if the value is a container or tensor that is created here and does not escape: every operator that takes it,
@@ -180,9 +192,9 @@ fn carry(g: &Graph, node: NodeId, index: usize, names: &mut Names) {
 /// `nodes` are all nodes of the graph in program order.
 pub(super) fn erase(g: &mut Graph, nodes: &[NodeId]) {
     let mut marker = MarkLive::new(g);
-    let mut private = NonEscaping::default();
+    let (mut private, mut origins) = (NonEscaping::default(), Origins::default());
     for &node in nodes {
-        match live_if(g, node, &mut private) {
+        match live_if(g, node, &mut private, &mut origins) {
             LiveIf::With(written) => marker.link_liveness(node, g.def(written)),
             when => marker.visit_node(node, matches!(when, LiveIf::Always)),
         }
