@@ -87,9 +87,9 @@ class Edits:
     def _copy(self, text: MappedText, start: Position, end: Position) -> None:
         """Adds a range of the source to a text, each line with its position."""
         for number in range(start[0], end[0] + 1):
-            line = self.source.lines[number - 1].encode() + b"\n"
+            line = self.source.encoded[number - 1]
             column = start[1] if number == start[0] else 0
-            copied = line[column : end[1] if number == end[0] else len(line)]
+            copied = line[column : end[1]] if number == end[0] else line[column:] + b"\n"
             begin = self.source.offset((number, column))
             if copied:
                 text.copy(copied.decode(), self.source.original, begin)

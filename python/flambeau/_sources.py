@@ -192,9 +192,10 @@ class Source:
         self._removed = []
         self._starts = []
         start = 0
-        for line, own in zip(self._original_lines, self.lines, strict=False):
+        self.encoded = [line.encode() for line in self.lines]
+        for line, own in zip(self._original_lines, self.encoded, strict=False):
             length = len(line.encode())
-            self._removed.append(length - len(own.encode()))
+            self._removed.append(length - len(own))
             self._starts.append(start + self._removed[-1])
             start += length + 1
 
@@ -239,8 +240,10 @@ class Source:
     def place_in_line(self, line: int, start: int, end: int) -> Place:
         """Returns the range of offsets in bytes of a line."""
         text, removed = (self._original_lines[line - 1], self._removed[line - 1]) if line <= len(self.lines) else ("", 0)
-        source = text.encode()
-        column, last = (len(source[: removed + at].decode(errors="ignore")) for at in (start, end))
+        column, last = removed + start, removed + end
+        if not text.isascii():
+            source = text.encode()
+            column, last = (len(source[:at].decode(errors="ignore")) for at in (column, last))
         return Place(self.file, self.first + line - 1, column + 1, text, max(last - column, 1))
 
     def behind(self, node: Any) -> tuple[tuple[int, int], bool]:
