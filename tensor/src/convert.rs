@@ -223,34 +223,27 @@ mod tests {
             target.copy_(&Tensor::scalar(number, from).unwrap().to_dtype(dtype).unwrap()).unwrap();
             target.to_bytes().unwrap()
         };
+        let check = |number: Scalar, from: DType| {
+            for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+                if number.is_in_range_of(dtype) {
+                    assert_eq!(
+                        written(number, dtype),
+                        converted(number, from, dtype),
+                        "{number:?} as {dtype:?}"
+                    );
+                }
+            }
+        };
         let mut state = 1_u64;
         for _ in 0..400 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             // All exponents, and the numbers that have few digits.
             let x = f64::from_bits(state);
             for x in [x, x % 1e5, f64::from((state >> 40) as u32) / 128.0] {
-                for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-                    let number = Scalar::Float(x);
-                    if number.is_in_range_of(dtype) {
-                        assert_eq!(
-                            written(number, dtype),
-                            converted(number, DType::F64, dtype),
-                            "{x} as {dtype:?}"
-                        );
-                    }
-                }
+                check(Scalar::Float(x), DType::F64);
             }
             for n in [state as i64, (state >> 20) as i64, (state >> 50) as i64] {
-                for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
-                    let number = Scalar::Int(n);
-                    if number.is_in_range_of(dtype) {
-                        assert_eq!(
-                            written(number, dtype),
-                            converted(number, DType::I64, dtype),
-                            "{n} as {dtype:?}"
-                        );
-                    }
-                }
+                check(Scalar::Int(n), DType::I64);
             }
         }
     }
