@@ -258,6 +258,13 @@ impl Recorder {
         Some(last).filter(|&node| !self.graph.is_prim(node, Prim::Param))
     }
 
+    /// Returns the nodes behind what was the [`Recorder::last_node`].
+    fn nodes_behind(&self, last: Option<NodeId>) -> impl Iterator<Item = NodeId> + '_ {
+        let graph = &self.graph;
+        let first = last.unwrap_or_else(|| graph.param(graph.root()));
+        std::iter::successors(graph.next(first), |&node| graph.next(node))
+    }
+
     /// Returns the overload for the operands: that for a number, if a number is given where the operator takes a tensor.
     /// PyTorch marks the tensor that it makes of the number; our type promotion knows numbers only.
     fn overload_for_number(&self, op: OpId, operands: &[TraceOperand]) -> OpId {
@@ -324,10 +331,7 @@ impl Recorder {
         let last = self.last_node();
         let result = self.inline(body, operands)?;
         if self.loc != LocId::UNKNOWN {
-            let graph = &self.graph;
-            let first = last.unwrap_or_else(|| graph.param(graph.root()));
-            let added: Vec<NodeId> =
-                std::iter::successors(graph.next(first), |&node| graph.next(node)).collect();
+            let added: Vec<NodeId> = self.nodes_behind(last).collect();
             let (mut edit, loc) = (self.graph.edit(), self.loc);
             added.into_iter().for_each(|node| edit.set_loc(node, loc));
         }
@@ -352,11 +356,7 @@ impl Recorder {
                 graph.result(node, 0),
             ))
         };
-        let first = last.unwrap_or_else(|| graph.param(graph.root()));
-        let found: Vec<(NodeId, ValueId, ValueId)> =
-            std::iter::successors(graph.next(first), |&node| graph.next(node))
-                .filter_map(conversion)
-                .collect();
+        let found: Vec<(NodeId, ValueId, ValueId)> = self.nodes_behind(last).filter_map(conversion).collect();
         for (node, operand, result) in found {
             let number = self.converted(operand, self.graph.ty(result))?;
             let mut edit = self.graph.edit();
@@ -435,9 +435,9 @@ impl Recorder {
         let has_types = unit.classes().next().is_some()
             || unit.interfaces().next().is_some()
             || unit.enumerations().next().is_some();
-        // Graphs of an older session can be inlined, not called.
-        let is_older = |graph: &Graph| !Arc::ptr_eq(graph.registry(), &self.registry);
-        if has_types || entry.is_method() || is_older(entry.graph()) {
+        // A graph of another registry can be inlined, not called.
+        let is_of_other_registry = |graph: &Graph| !Arc::ptr_eq(graph.registry(), &self.registry);
+        if has_types || entry.is_method() || is_of_other_registry(entry.graph()) {
             return None;
         }
         let mut reached: Vec<&Arc<Function>> = Vec::new();
@@ -447,7 +447,7 @@ impl Recorder {
                 continue;
             }
             let callee = unit.function(next)?;
-            if next == self.name || is_older(&callee.graph) {
+            if next == self.name || is_of_other_registry(&callee.graph) {
                 return None;
             }
             if self.unit.function(next).is_some_and(|known| !Arc::ptr_eq(&known.graph, &callee.graph)) {
