@@ -181,26 +181,29 @@ fn run_baseline<K: Multiversioned>(kernel: K) -> K::Output {
 }
 
 /// Runs a kernel compiled for the best available instruction set.
+///
+/// Conditions on [`Multiversioned::SETS`] are `const` blocks: rustc then generates no code for the sets that a kernel is not
+/// compiled for, instead of code that LLVM has to remove.
 #[inline]
 pub fn run<K: Multiversioned>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
-    match isa() {
-        Isa::Avx512
-            if matches!(K::SETS, InstructionSets::UpToAvx512 | InstructionSets::Exactly(Isa::Avx512)) =>
+    {
+        if const { matches!(K::SETS, InstructionSets::UpToAvx512 | InstructionSets::Exactly(Isa::Avx512)) }
+            && isa() == Isa::Avx512
         {
             // SAFETY: `isa` returns this set only if all features that the function enables were detected.
             return unsafe { run_avx512(kernel) };
         }
-        Isa::Avx512 | Isa::Avx2
-            if matches!(
+        if const {
+            !matches!(
                 K::SETS,
-                InstructionSets::UpToAvx512 | InstructionSets::UpToAvx2 | InstructionSets::Exactly(Isa::Avx2)
-            ) =>
+                InstructionSets::Baseline | InstructionSets::Exactly(Isa::Baseline | Isa::Avx512)
+            )
+        } && isa() >= Isa::Avx2
         {
             // SAFETY: as above.
             return unsafe { run_avx2(kernel) };
         }
-        _ => {}
     }
     if const { matches!(K::SETS, InstructionSets::Exactly(Isa::Avx2 | Isa::Avx512)) } {
         unreachable!("invariant: a kernel for a single instruction set runs only with that set");

@@ -1,12 +1,13 @@
 //! Kernels over contiguous blocks: the only code that is instantiated once per closure.
 //!
-//! Elements are processed in groups of a fixed width, which LLVM turns into whole vectors. The tail is padded to one
-//! more group, so that sixteen elements cost one vector step instead of sixteen scalar ones. The padding repeats an
-//! element of the data, so a closure never sees a value that does not occur there. Groups and tail share one loop: this
-//! is the most instantiated code of the program, and a function with one call site is inlined.
+//! Elements are processed in groups of a fixed width, which LLVM turns into whole vectors. The last elements of a row are
+//! computed in a group with those before them, some of which are computed twice. A row that is shorter than a group is padded to
+//! one, so that fifteen elements cost one vector step instead of fifteen scalar ones. The padding repeats an
+//! element of the data, so a closure never sees a value that does not occur there.
 //!
 //! A [`BlockKernel`] is such a kernel with its types erased: it takes rows of bytes, checks their lengths once per call,
-//! and calls the typed code.
+//! divides them into groups, and calls the typed code. Typed code is a loop over whole groups and nothing else, because it is the
+//! most instantiated code of the program.
 #![allow(unsafe_code, reason = "passes rows of bytes to typed code as slices of elements")]
 
 use std::hint::black_box;
@@ -112,25 +113,71 @@ impl<A, B, C, R, F: Fn(A, B, C) -> R + Copy + Sync> Map3<A, B, C, R> for Closure
 /// A function of blocks with the types of its operands erased.
 #[derive(Clone, Copy)]
 pub(super) struct BlockKernel<'a> {
+    form: &'static Form,
+    f: &'a (dyn TypedCode + 'a),
+}
+
+/// What is known of typed code whose types are erased.
+pub(super) struct Form {
     /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
     rows: &'static [(usize, usize)],
-    f: &'a (dyn TypedCode + 'a),
+    /// The code computes multiples of this number of elements, a power of two. If it is not 1, there are at most [`MAX_INPUTS`].
+    group: usize,
+    /// Bytes of a group of the largest elements.
+    group_bytes: usize,
+}
+
+impl Form {
+    const fn new(rows: &'static [(usize, usize)], group: usize) -> Form {
+        let (mut largest, mut k) = (0, 0);
+        while k < rows.len() {
+            if rows[k].0 > largest {
+                largest = rows[k].0;
+            }
+            k += 1;
+        }
+        Form { rows, group, group_bytes: group * largest }
+    }
+}
+
+/// The largest number of inputs of a kernel that computes groups.
+const MAX_INPUTS: usize = 3;
+
+/// Writes the first `n` elements of a row, at least one, and repeats the first of them behind them. The words are written in place:
+/// copying what was just written in other sizes would stall on store forwarding.
+#[inline(always)]
+fn pad<const N: usize>(words: &mut [u128; N], row: &[u8], size: usize, n: usize) {
+    *words = [repeated(&row[..size]); N];
+    bytemuck::cast_slice_mut(words)[..n * size].copy_from_slice(&row[..n * size]);
+}
+
+/// Returns an element, repeated as often as it fits.
+#[inline(always)]
+fn repeated(element: &[u8]) -> u128 {
+    use bytemuck::pod_read_unaligned as read;
+    match element.len() {
+        1 => u128::from(element[0]) * (u128::MAX / u128::from(u8::MAX)),
+        2 => u128::from(read::<u16>(element)) * (u128::MAX / u128::from(u16::MAX)),
+        4 => u128::from(read::<u32>(element)) * (u128::MAX / u128::from(u32::MAX)),
+        8 => u128::from(read::<u64>(element)) * (u128::MAX / u128::from(u64::MAX)),
+        _ => read(element),
+    }
 }
 
 /// The typed code of a [`BlockKernel`].
 pub(super) trait TypedCode: Sync {
-    /// Computes `n` elements of the result.
+    /// Computes the first `n` elements of the result, a multiple of the group of [`Typed::FORM`].
     ///
     /// # Safety
-    /// Rows have the sizes of [`Typed::ROWS`]: `out` is valid for writes of `n` elements, each input has `n` elements,
+    /// Rows have the sizes of [`Typed::FORM`]: `out` is valid for writes of `n` elements, each input has at least `n` elements,
     /// and all are aligned for their elements. `out` overlaps no input.
     unsafe fn run(&self, out: *mut u8, inputs: &[&[u8]], n: usize);
 }
 
-/// Typed code, with the sizes and alignments of its elements in bytes.
+/// Typed code, with what erased code has to know of it.
 pub(super) trait Typed: TypedCode {
-    /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
-    const ROWS: &'static [(usize, usize)];
+    /// The sizes of its elements and groups.
+    const FORM: &'static Form;
 }
 
 /// Returns the size and the alignment of elements in memory.
@@ -142,7 +189,7 @@ impl<'a> BlockKernel<'a> {
     /// Erases the types of a kernel.
     #[inline(always)]
     pub(super) fn new<K: Typed>(kernel: &'a K) -> BlockKernel<'a> {
-        BlockKernel { rows: K::ROWS, f: kernel }
+        BlockKernel { form: K::FORM, f: kernel }
     }
 
     /// Returns the bytes per element of the result (0) or of an input (from 1 on).
@@ -153,7 +200,7 @@ impl<'a> BlockKernel<'a> {
 
     #[inline(always)]
     fn row(self, operand: usize) -> (usize, usize) {
-        self.rows[operand.min(self.rows.len() - 1)]
+        self.form.rows[operand.min(self.form.rows.len() - 1)]
     }
 
     /// Computes a row of `n` elements and returns its bytes, all of which were written.
@@ -167,7 +214,7 @@ impl<'a> BlockKernel<'a> {
         // SAFETY: pointers, lengths and alignment: checked above; any bytes are elements of any type of their size.
         // Aliasing: `out` is borrowed exclusively. The kernel writes all elements, which are all bytes of `out`.
         unsafe {
-            self.f.run(out.as_mut_ptr().cast(), inputs, n);
+            self.compute(out.as_mut_ptr().cast(), inputs, n);
             out.assume_init_mut()
         }
     }
@@ -177,7 +224,73 @@ impl<'a> BlockKernel<'a> {
     pub(super) fn run_over(self, n: usize, out: &mut [u8], inputs: &[&[u8]]) {
         self.check(n, out.as_ptr(), out.len(), inputs);
         // SAFETY: as for `run`.
-        unsafe { self.f.run(out.as_mut_ptr(), inputs, n) };
+        unsafe { self.compute(out.as_mut_ptr(), inputs, n) };
+    }
+
+    /// Computes any number of elements.
+    ///
+    /// # Safety
+    /// As for [`TypedCode::run`], for any `n`.
+    #[inline(always)]
+    unsafe fn compute(self, out: *mut u8, inputs: &[&[u8]], n: usize) {
+        let whole = n & !(self.form.group - 1);
+        // SAFETY: the caller's contract.
+        unsafe {
+            if whole == n {
+                self.f.run(out, inputs, n);
+            } else if whole > 0 {
+                self.f.run(out, inputs, whole);
+                self.compute_last(out, inputs, n - self.form.group);
+            } else if self.form.group_bytes <= 64 {
+                self.compute_few::<4>(out, inputs, n);
+            } else {
+                self.compute_few::<16>(out, inputs, n);
+            }
+        }
+    }
+
+    /// Computes the last group, from `start` on.
+    ///
+    /// # Safety
+    /// As for [`TypedCode::run`], for the number of elements up to the end of the group.
+    #[inline]
+    unsafe fn compute_last(self, out: *mut u8, inputs: &[&[u8]], start: usize) {
+        let mut rows = [&[][..]; MAX_INPUTS];
+        for (k, (row, input)) in rows.iter_mut().zip(inputs).enumerate() {
+            *row = &input[start * self.size(k + 1)..];
+        }
+        // SAFETY: the caller's contract. Addresses of elements are aligned as the first one's.
+        unsafe { self.f.run(out.add(start * self.size(0)), &rows, self.form.group) };
+    }
+
+    /// Computes fewer elements than a group. A group has at most `N` words.
+    ///
+    /// # Safety
+    /// As for [`TypedCode::run`], for any `n`.
+    #[inline(never)]
+    unsafe fn compute_few<const N: usize>(self, out: *mut u8, inputs: &[&[u8]], n: usize) {
+        assert!(self.form.group_bytes <= size_of::<[u128; N]>(), "invariant: a group has at most `N` words");
+        let mut groups = [[0_u128; N]; MAX_INPUTS];
+        for k in 0..MAX_INPUTS {
+            if let Some(input) = inputs.get(k) {
+                pad(&mut groups[k], input, self.size(k + 1), n);
+            }
+        }
+        let rows: [&[u8]; MAX_INPUTS] = [
+            bytemuck::cast_slice(&groups[0]),
+            bytemuck::cast_slice(&groups[1]),
+            bytemuck::cast_slice(&groups[2]),
+        ];
+        let mut results = [0_u128; N];
+        let results: &mut [u8] = bytemuck::cast_slice_mut(&mut results);
+        // SAFETY: results and rows have at least the bytes of a group of their elements (asserted), are aligned for any element, and are
+        // apart. `out` is valid for writes of `n` elements (the caller's contract) and overlaps no local variable; `results` has them,
+        // because `n` is less than the group.
+        unsafe {
+            self.f.run(results.as_mut_ptr(), &rows, self.form.group);
+            let results = &results[..n * self.size(0)];
+            out.copy_from_nonoverlapping(results.as_ptr(), results.len());
+        }
     }
 
     #[inline(always)]
@@ -185,7 +298,7 @@ impl<'a> BlockKernel<'a> {
         let fits = |start: *const u8, len: usize, (size, align): (usize, usize)| {
             len == n.saturating_mul(size) && start.addr() & (align - 1) == 0
         };
-        let mut all = fits(out, len, self.row(0));
+        let mut all = inputs.len() + 1 >= self.form.rows.len() && fits(out, len, self.row(0));
         for (k, input) in inputs.iter().enumerate() {
             all &= fits(input.as_ptr(), input.len(), self.row(k + 1));
         }
@@ -193,7 +306,7 @@ impl<'a> BlockKernel<'a> {
     }
 }
 
-/// Writes the kernel of one, two or three inputs. `block_kernel! { binary, Binary, BinaryCall, Map2, a: A / xs, x; b: B / ys, y }`
+/// Writes the kernel of one, two or three inputs. `block_kernel! { binary, Binary, BinaryCall, Map2, a: A, b: B }`
 /// expands to
 ///
 /// ```text
@@ -212,21 +325,20 @@ impl<'a> BlockKernel<'a> {
 /// struct BinaryCall<'a, A, B, R, F> { out: *mut u8, inputs: &'a [&'a [u8]], n: usize, f: F, … }
 ///
 /// impl<…> BinaryCall<'_, A, B, R, F> {
-///     fn plain(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], b: &[B::Raw], f: F) {
+///     fn vectorized_loop(out: &mut [MaybeUninit<R::Raw>], a: &[A::Raw], b: &[B::Raw], f: F) {
 ///         let n = out.len();
 ///         let (a, b) = (&a[..n], &b[..n]);
 ///         for i in 0..n {
 ///             out[i].write(f.at(A::from_raw(a[i]), B::from_raw(b[i])).to_raw());
 ///         }
 ///     }
-///     // `groups` calls `vectorized_loop` for whole groups, and once more for the rest, padded in `xs` and `ys`
 /// }
 ///
 /// impl<…> Multiversioned for BinaryCall<'_, A, B, R, F> { … }
 /// ```
 macro_rules! block_kernel {
-    ($(#[$doc:meta])* $name:ident, $kernel:ident, $call:ident, $map:ident, $($input:ident: $type:ident / $array:ident, $from:ident);+
-        $(, $guarded:ident of $only:ident)?) => {
+    ($(#[$doc:meta])* $name:ident, $kernel:ident, $call:ident, $map:ident, $($input:ident: $type:ident),+
+        $(; $guarded:ident of $only:ident)?) => {
         /// The kernel that the function below makes.
         pub(super) struct $kernel<$($type,)+ R, F> {
             f: F,
@@ -242,7 +354,14 @@ macro_rules! block_kernel {
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Typed for $kernel<$($type,)+ R, F> {
-            const ROWS: &'static [(usize, usize)] = &[row_of::<R>() $(, row_of::<$type>())+];
+            const FORM: &'static Form =
+                &Form::new(&[row_of::<R>() $(, row_of::<$type>())+], Self::GROUP);
+        }
+
+        impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<$($type,)+ R, F> {
+            /// Elements per group.
+            const GROUP: usize =
+                if size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+ { GROUP_LEN } else { NARROW };
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> TypedCode for $kernel<$($type,)+ R, F> {
@@ -266,7 +385,7 @@ macro_rules! block_kernel {
             /// The loop that LLVM vectorizes. Slices as arguments carry the information that nothing overlaps.
             #[inline(always)]
             fn vectorized_loop(out: &mut [MaybeUninit<R::Raw>], $($input: &[$type::Raw],)+ f: F) {
-                $(if F::LIMIT > 0 {
+                $(if const { F::LIMIT > 0 } {
                     return $guarded(out, $only, f);
                 }
                 let f = f.ready();)?
@@ -292,36 +411,6 @@ macro_rules! block_kernel {
                     )
                 }
             }
-
-            #[inline(always)]
-            fn groups<const W: usize>(mut self) {
-                let f = self.f;
-                let (out, $($input),+) = self.rows();
-                let whole = out.len() & !(W - 1);
-                let (out, last) = out.split_at_mut(whole);
-                let mut results = [const { MaybeUninit::<R::Raw>::uninit() }; W];
-                let mut padded = whole == 0;
-                loop {
-                    $(let mut $array: [$type::Raw; W];)+
-                    let (to, $($from),+) = if padded {
-                        if last.is_empty() {
-                            break;
-                        }
-                        $(let $from = &$input[whole..];
-                        $array = [$from[0]; W];
-                        $array[..$from.len()].copy_from_slice($from);)+
-                        (&mut results[..], $(&$array[..]),+)
-                    } else {
-                        (&mut *out, $(&$input[..whole]),+)
-                    };
-                    Self::vectorized_loop(to, $($from,)+ f);
-                    if padded {
-                        last.copy_from_slice(&results[..last.len()]);
-                        break;
-                    }
-                    padded = true;
-                }
-            }
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Multiversioned for $call<'_, $($type,)+ R, F> {
@@ -329,9 +418,12 @@ macro_rules! block_kernel {
             const SETS: InstructionSets = InstructionSets::of(&[$($type::DTYPE),+]);
 
             #[inline(always)]
-            fn run(self) {
-                let wide = size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+;
-                if wide { self.groups::<GROUP_LEN>() } else { self.groups::<NARROW>() }
+            fn run(mut self) {
+                let f = self.f;
+                let (out, $($input),+) = self.rows();
+                // The length is a multiple already. So LLVM knows it, and generates no code for single elements.
+                let n = out.len() & !(const { $kernel::<$($type,)+ R, F>::GROUP } - 1);
+                Self::vectorized_loop(&mut out[..n], $(&$input[..n],)+ f);
             }
 
             #[inline(always)]
@@ -350,15 +442,15 @@ macro_rules! block_kernel {
 
 block_kernel! {
     /// `out[i] = f(a[i])`.
-    unary, Unary, UnaryCall, Map, a: A / xs, x, guarded of a
+    unary, Unary, UnaryCall, Map, a: A; guarded of a
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i])`.
-    binary, Binary, BinaryCall, Map2, a: A / xs, x; b: B / ys, y
+    binary, Binary, BinaryCall, Map2, a: A, b: B
 }
 block_kernel! {
     /// `out[i] = f(a[i], b[i], c[i])`.
-    ternary, Ternary, TernaryCall, Map3, a: A / xs, x; b: B / ys, y; c: C / zs, z
+    ternary, Ternary, TernaryCall, Map3, a: A, b: B, c: C
 }
 
 /// The kernel that [`nary`] makes.
@@ -373,7 +465,7 @@ pub(super) fn nary<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + 
 }
 
 impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Typed for Nary<T, R, F> {
-    const ROWS: &'static [(usize, usize)] = &[row_of::<R>(), row_of::<T>()];
+    const FORM: &'static Form = &Form::new(&[row_of::<R>(), row_of::<T>()], 1);
 }
 
 impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> TypedCode for Nary<T, R, F> {
@@ -391,6 +483,8 @@ impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> TypedCod
 
 #[cfg(test)]
 mod tests {
+    use num_complex::Complex;
+
     use super::*;
 
     /// Runs a sum of `f32` and `i32` over rows of these numbers of bytes.
@@ -413,6 +507,31 @@ mod tests {
         }
     }
 
+    /// Copies rows of all lengths up to three groups, by a kernel that must not see other elements than theirs, which are not zero.
+    fn copies_rows<T: Element>() {
+        let kernel = unary::<T, T, _>(Closure(|a: T| {
+            assert!(a.is_nonzero(), "the kernel got an element that the row does not have");
+            a
+        }));
+        for n in 0..=3 * NARROW {
+            let mut row: Vec<T::Raw> = (0..n).map(|i| T::from_i64(i as i64 % 100 + 1).to_raw()).collect();
+            let mut to = vec![T::ZERO.to_raw(); n + 1];
+            let out = &mut bytemuck::cast_slice_mut(&mut to)[..n * size_of::<T>()];
+            BlockKernel::new(&kernel).run_over(n, out, &[bytemuck::cast_slice(&row)]);
+            row.push(T::ZERO.to_raw());
+            assert_eq!(row, to, "{n} elements");
+        }
+    }
+
+    #[test]
+    fn padding_repeats_elements_of_all_sizes() {
+        copies_rows::<u8>();
+        copies_rows::<i16>();
+        copies_rows::<f32>();
+        copies_rows::<i64>();
+        copies_rows::<Complex<f64>>();
+    }
+
     #[test]
     fn rows_of_other_lengths_are_refused() {
         for (n, out, inputs) in [
@@ -424,6 +543,18 @@ mod tests {
         ] {
             let run = std::panic::catch_unwind(|| run(n, out, inputs));
             assert!(run.is_err(), "{n} elements in rows of {out} and {inputs:?} bytes");
+        }
+    }
+
+    #[test]
+    fn missing_rows_are_refused() {
+        let kernel = binary::<f32, f32, f32, _>(Closure(|a, b| a + b));
+        let run = |rows: &[&[u8]], to: &mut [u8]| BlockKernel::new(&kernel).run_over(to.len() / 4, to, rows);
+        for n in [5, 16, 17] {
+            let (row, mut to) = (vec![1.0f32; n], vec![0.0f32; n]);
+            let rows = [bytemuck::cast_slice(&row)];
+            let result = std::panic::catch_unwind(move || run(&rows, bytemuck::cast_slice_mut(&mut to)));
+            assert!(result.is_err(), "one row of {n} elements");
         }
     }
 }
