@@ -58,14 +58,7 @@ fn pack(cx: &KernelCx<'_>) -> Several {
 
 /// Returns, for each of `0..limit`, the number of larger entries in a decreasing list.
 fn count_longer(decreasing: &[i64], limit: i64) -> Vec<i64> {
-    let mut count = decreasing.len();
-    let step = |i: i64| {
-        while count > 0 && decreasing[count - 1] <= i {
-            count -= 1;
-        }
-        count as i64
-    };
-    (0..limit).map(step).collect()
+    (0..limit).map(|i| decreasing.partition_point(|&n| n > i) as i64).collect()
 }
 
 /// `(data, batch_sizes, batch_first, padding_value, total_length)`: returns a padded batch and the lengths of the
