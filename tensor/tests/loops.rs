@@ -124,6 +124,12 @@ fn check(got: &Tensor, sizes: &[i64], want: impl Fn(&[i64]) -> f64) -> Result<()
 
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::I32, DType::F16];
 
+#[test]
+fn a_function_of_no_inputs_fills_a_scalar() {
+    let made = loops::nary::<f32, f32>(&[], |_, out| out.fill(3.0)).unwrap();
+    assert_eq!((made.sizes(), made.item().unwrap()), (&[][..], Scalar::Float(3.0)));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -39,7 +39,7 @@ pub trait Map<A, R>: Copy + Sync {
     fn ready(self) -> Self {
         self
     }
-    /// Returns the function's value at `a`.
+    /// Returns the function's value at `a`. Loops may call it several times for an element, in any order.
     fn at(self, a: A) -> R;
     /// Returns a measure of the argument that is compared with [`Map::LIMIT`]. It is a number and not a `bool` because
     /// a running maximum vectorizes, whereas a conjunction of `bool`s is narrowed to bytes on the way.
@@ -121,14 +121,20 @@ pub(super) struct BlockKernel<'a> {
 pub(super) struct Form {
     /// Size and alignment of the elements of the result and of the inputs; the last are those of all further inputs.
     rows: &'static [(usize, usize)],
-    /// The code computes multiples of this number of elements, a power of two. If it is not 1, there are at most [`MAX_INPUTS`].
+    /// The least number of inputs.
+    inputs: usize,
+    /// The code computes multiples of this number of elements, a power of two.
     group: usize,
     /// Bytes of a group of the largest elements.
     group_bytes: usize,
 }
 
 impl Form {
-    const fn new(rows: &'static [(usize, usize)], group: usize) -> Form {
+    /// Returns the form of code with these sizes.
+    ///
+    /// # Panics
+    /// Panics, while constants are evaluated, if `group` is not a power of two, or if [`BlockKernel::compute_few`] has no room for it.
+    const fn new(rows: &'static [(usize, usize)], inputs: usize, group: usize) -> Form {
         let (mut largest, mut k) = (0, 0);
         while k < rows.len() {
             if rows[k].0 > largest {
@@ -136,12 +142,17 @@ impl Form {
             }
             k += 1;
         }
-        Form { rows, group, group_bytes: group * largest }
+        let group_bytes = group * largest;
+        assert!(group.is_power_of_two());
+        assert!(group == 1 || inputs <= MAX_INPUTS && group_bytes <= MAX_WORDS * size_of::<u128>());
+        Form { rows, inputs, group, group_bytes }
     }
 }
 
-/// The largest number of inputs of a kernel that computes groups.
+/// The largest number of inputs of code that computes groups of several elements.
 const MAX_INPUTS: usize = 3;
+/// Words of the longest group.
+const MAX_WORDS: usize = GROUP_LEN;
 
 /// Writes the first `n` elements of a row, at least one, and repeats the first of them behind them. The words are written in place:
 /// copying what was just written in other sizes would stall on store forwarding.
@@ -241,18 +252,20 @@ impl<'a> BlockKernel<'a> {
             } else if whole > 0 {
                 self.f.run(out, inputs, whole);
                 self.compute_last(out, inputs, n - self.form.group);
-            } else if self.form.group_bytes <= 64 {
-                self.compute_few::<4>(out, inputs, n);
             } else {
-                self.compute_few::<16>(out, inputs, n);
+                match self.form.group_bytes {
+                    ..=64 => self.compute_few::<4>(out, inputs, n),
+                    65..=128 => self.compute_few::<8>(out, inputs, n),
+                    _ => self.compute_few::<MAX_WORDS>(out, inputs, n),
+                }
             }
         }
     }
 
-    /// Computes the last group, from `start` on.
+    /// Computes the group of elements that begins at `start`, the last one of a row.
     ///
     /// # Safety
-    /// As for [`TypedCode::run`], for the number of elements up to the end of the group.
+    /// As for [`TypedCode::run`], if `n` is the end of the group.
     #[inline]
     unsafe fn compute_last(self, out: *mut u8, inputs: &[&[u8]], start: usize) {
         let mut rows = [&[][..]; MAX_INPUTS];
@@ -263,10 +276,10 @@ impl<'a> BlockKernel<'a> {
         unsafe { self.f.run(out.add(start * self.size(0)), &rows, self.form.group) };
     }
 
-    /// Computes fewer elements than a group. A group has at most `N` words.
+    /// Computes at least one element, and fewer than a group, which has at most `N` words.
     ///
     /// # Safety
-    /// As for [`TypedCode::run`], for any `n`.
+    /// As for [`TypedCode::run`], for such an `n`.
     #[inline(never)]
     unsafe fn compute_few<const N: usize>(self, out: *mut u8, inputs: &[&[u8]], n: usize) {
         assert!(self.form.group_bytes <= size_of::<[u128; N]>(), "invariant: a group has at most `N` words");
@@ -298,7 +311,7 @@ impl<'a> BlockKernel<'a> {
         let fits = |start: *const u8, len: usize, (size, align): (usize, usize)| {
             len == n.saturating_mul(size) && start.addr() & (align - 1) == 0
         };
-        let mut all = inputs.len() + 1 >= self.form.rows.len() && fits(out, len, self.row(0));
+        let mut all = inputs.len() >= self.form.inputs && fits(out, len, self.row(0));
         for (k, input) in inputs.iter().enumerate() {
             all &= fits(input.as_ptr(), input.len(), self.row(k + 1));
         }
@@ -355,13 +368,13 @@ macro_rules! block_kernel {
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> Typed for $kernel<$($type,)+ R, F> {
             const FORM: &'static Form =
-                &Form::new(&[row_of::<R>() $(, row_of::<$type>())+], Self::GROUP);
+                &Form::new(&[row_of::<R>() $(, row_of::<$type>())+], [$(row_of::<$type>()),+].len(), Self::GROUP);
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> $kernel<$($type,)+ R, F> {
             /// Elements per group.
             const GROUP: usize =
-                if size_of::<R>() >= 4 $(|| size_of::<$type>() >= 4)+ { GROUP_LEN } else { NARROW };
+                if size_of::<R::Raw>() >= 4 $(|| size_of::<$type::Raw>() >= 4)+ { GROUP_LEN } else { NARROW };
         }
 
         impl<$($type: Element,)+ R: Element, F: $map<$($type,)+ R>> TypedCode for $kernel<$($type,)+ R, F> {
@@ -465,7 +478,7 @@ pub(super) fn nary<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + 
 }
 
 impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> Typed for Nary<T, R, F> {
-    const FORM: &'static Form = &Form::new(&[row_of::<R>(), row_of::<T>()], 1);
+    const FORM: &'static Form = &Form::new(&[row_of::<R>(), row_of::<T>()], 0, 1);
 }
 
 impl<T: Element, R: Element, F: Fn(&[&[T::Raw]], &mut [R::Raw]) + Sync> TypedCode for Nary<T, R, F> {

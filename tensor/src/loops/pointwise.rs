@@ -65,7 +65,8 @@ impl From<DType> for OutputHint<'_> {
     }
 }
 
-/// Applies `f` to each element and returns a fresh tensor.
+/// Applies `f` to each element and returns a fresh tensor. As in all functions here, `f` may be called several times for an element, in any
+/// order.
 ///
 /// # Errors
 /// Returns an error if memory is exhausted.
