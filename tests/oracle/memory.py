@@ -1,6 +1,6 @@
 """Peak memory of a training step beside PyTorch: forward and backward of ResNet-18 on one core.
 
-    python tests/oracle/memory.py target/release/flambeau [--batch N] [--size N]
+    python tests/oracle/memory.py target/dist/flambeau [--batch N] [--size N]
 
 Needs torch 2.6 and torchvision. Either side runs in a process of its own and reports the largest resident size; that of a
 process that only loads the model is stated beside it, so that the difference is what the steps need: activations, gradients

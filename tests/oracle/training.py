@@ -1,6 +1,6 @@
 """Times forward and backward of programs beside PyTorch: one core, rounds of either taken in turns.
 
-    python tests/oracle/training.py target/release/flambeau [FILTER] [--rounds N] [--seconds S]
+    python tests/oracle/training.py target/dist/flambeau [FILTER] [--rounds N] [--seconds S]
 
 Needs torch 2.6. A row is a function of tensors that all require gradients; a call is followed by the gradients of the sum of
 its floating-point results (`flambeau bench --grad`). PyTorch's time is the smaller one of eager Python and of TorchScript,

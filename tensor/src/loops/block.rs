@@ -245,7 +245,8 @@ impl<'a> BlockKernel<'a> {
     #[inline(always)]
     unsafe fn compute(self, out: *mut u8, inputs: &[&[u8]], n: usize) {
         let whole = n & !(self.form.group - 1);
-        // SAFETY: the caller's contract.
+        // SAFETY: the caller's contract for `n` elements. The whole groups and the last group lie within them; `compute_few` is called
+        // with 1 to `group - 1` elements.
         unsafe {
             if whole == n {
                 self.f.run(out, inputs, n);
