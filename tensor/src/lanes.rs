@@ -79,7 +79,7 @@ pub fn fold_rows<'a, A: Copy, T: Copy + 'a>(
 
 /// Merges the lanes of some rows.
 #[inline(always)]
-pub(crate) fn merge_rows<A: Copy>(results: &mut [A], rows: &[TailLanes<A>], merge: impl Fn(A, A) -> A) {
+fn merge_rows<A: Copy>(results: &mut [A], rows: &[TailLanes<A>], merge: impl Fn(A, A) -> A) {
     for (result, few) in results.iter_mut().zip(rows) {
         *result = merged(few, &merge);
     }

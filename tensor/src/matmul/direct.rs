@@ -10,11 +10,11 @@
 use std::mem::MaybeUninit;
 
 use super::matrix::Matrix;
-use super::product::{Multiply, Product};
+use super::product::{DOTS, Multiply, Product};
 use super::target::Target;
 use super::tile::{multiply_columns, pack};
 use super::vector::{Available, Vector};
-use crate::lanes::{MERGED_ROWS, Spilled, TAIL_LANES, TailLanes, folded, merge_rows};
+use crate::lanes::{Spilled, TAIL_LANES, TailLanes, folded};
 use crate::simd::{self, InstructionSets, Multiversioned};
 
 /// Number of multiplications up to which products are never packed, so that a direct loop computes them, whatever their shape.
@@ -215,9 +215,10 @@ impl<T: Multiply> Multiversioned for Direct<'_, T> {
     }
 }
 
-/// Returns whether the product has few rows and its dot products read contiguous operands.
+/// Returns whether the product has too few rows or columns for panels and its dot products read contiguous operands.
 fn is_dotted<T>(a: Matrix<'_, T>, b: Matrix<'_, T>) -> bool {
-    b.column_step() != 1 && b.row_step() == 1 && a.column_step() == 1 && a.rows() < 4
+    let narrow = b.columns() < 8 && b.rows() >= FEW_LANES;
+    b.column_step() != 1 && b.row_step() == 1 && a.column_step() == 1 && (a.rows() < 4 || narrow)
 }
 
 /// Computes a product with contiguous rows of `b`: they are scaled and added to rows of the result, in tiles that stay
@@ -369,126 +370,96 @@ unsafe fn tile<T: Multiply, const ROWS: usize, const COLUMNS: usize>(
 /// columns at a time, whose lanes are merged together.
 #[inline(always)]
 fn direct_dots<T: Multiply>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
-    let add = |a: T, b: T| a.add_product(b, T::ONE);
-    let (depth, n) = (b.rows(), b.columns());
-    for i in 0..a.rows() {
-        let a = a.row(i);
-        for first in (0..n).step_by(MERGED_ROWS) {
-            let count = MERGED_ROWS.min(n - first);
-            let mut sums = [T::ZERO; MERGED_ROWS];
-            let sums = &mut sums[..count];
-            // Long dot products use many lanes, short ones are computed several at a time. Both have enough sums to
-            // hide the latency of an addition.
-            let lanes = if depth < FEW_LANES_FROM {
-                short_dots(a, b, first, sums);
-                FEW_LANES
-            } else {
-                let mut buffer = [TailLanes([T::ZERO; TAIL_LANES]); MERGED_ROWS];
-                let buffer = &mut buffer[..count];
-                let lanes = if depth < SEPARATE_LOOPS_FROM {
-                    several(a, b, first, buffer, |TailLanes(few), lanes| *few = lanes);
-                    TAIL_LANES
-                } else {
-                    for (c, few) in buffer.iter_mut().enumerate() {
-                        let Spilled([lanes]) =
-                            Spilled::new(lane_sums::<T, { 4 * TAIL_LANES }, 1>(a, b, first + c));
-                        *few = folded(&lanes, add);
-                    }
-                    4 * TAIL_LANES
-                };
-                merge_rows(sums, buffer, add);
-                lanes
-            };
-            let whole = depth / lanes * lanes;
-            if whole < depth {
-                for (c, sum) in sums.iter_mut().enumerate() {
-                    let rest = a[whole..].iter().zip(&b.column(first + c)[whole..]);
-                    *sum = add(rest.fold(T::ZERO, |sum, (a, b)| sum.add_product(*a, *b)), *sum);
-                }
-            }
-            if let Ok(all) = <&[T; MERGED_ROWS]>::try_from(&*sums) {
-                // SAFETY: row `i` and the `MERGED_ROWS` columns from `first` on belong to the result.
-                unsafe { to.put(i, first, all) };
-                continue;
-            }
-            let (fours, rest) = sums.as_chunks::<4>();
-            for (d, four) in fours.iter().enumerate() {
-                // SAFETY: row `i` and the `count` columns from `first` on belong to the result.
-                unsafe { to.put(i, first + 4 * d, four) };
-            }
-            if !rest.is_empty() {
-                to.put_row_part(i, first + 4 * fours.len(), rest);
-            }
-        }
+    // Long dot products use many lanes, short ones share a loop. Both have enough sums to hide the latency of an addition.
+    // An element that fills no lanes takes as long as a step of the loop, so the lanes are few if that leaves fewer elements.
+    let depth = b.rows();
+    if depth >= SEPARATE_LOOPS_FROM {
+        rows_of_dots::<T, { 4 * TAIL_LANES }>(a, b, to);
+    } else if depth >= FEW_LANES_FROM && depth % TAIL_LANES < FEW_LANES {
+        rows_of_dots::<T, TAIL_LANES>(a, b, to);
+    } else {
+        rows_of_dots::<T, FEW_LANES>(a, b, to);
     }
 }
 
 /// Lanes of dot products that are too short for [`TAIL_LANES`].
 const FEW_LANES: usize = TAIL_LANES / 2;
-/// Dot products in [`FEW_LANES`] that are computed at a time: as many as additions can be in flight.
-const SHORT_ROWS: usize = 8;
 
-/// Computes dot products of fewer than [`FEW_LANES_FROM`] elements, except for those elements that fill no lanes.
+/// Computes a product row by row. Sums are written as soon as they are merged: a buffer of several would be loaded as wider
+/// vectors than were stored, which takes longer than to write each.
 #[inline(always)]
-fn short_dots<T: Multiply>(a: &[T], b: Matrix<'_, T>, first: usize, sums: &mut [T]) {
-    let add = |a: T, b: T| a.add_product(b, T::ONE);
-    let (groups, rest) = sums.as_chunks_mut::<SHORT_ROWS>();
-    for (g, sums) in groups.iter_mut().enumerate() {
-        let lanes = lane_sums::<T, FEW_LANES, SHORT_ROWS>(a, b, first + SHORT_ROWS * g);
-        for n in 0..SHORT_ROWS {
-            let [x, y, z, w] = lanes[n];
-            sums[n] = add(add(x, z), add(y, w));
+fn rows_of_dots<T: Multiply, const LANES: usize>(a: Matrix<'_, T>, b: Matrix<'_, T>, to: &Target<'_, T>) {
+    let n = b.columns();
+    for i in 0..a.rows() {
+        let a = a.row(i);
+        let mut j = 0;
+        while j + DOTS <= n {
+            let group = b.part(0..b.rows(), j..j + DOTS);
+            let columns = [group.column(0), group.column(1), group.column(2), group.column(3)];
+            // SAFETY: row `i` and the `DOTS` columns from `j` on belong to the result.
+            unsafe { to.put(i, j, &dots::<T, LANES>(a, columns)) };
+            j += DOTS;
         }
-    }
-    let done = first + SHORT_ROWS * groups.len();
-    for (c, sum) in rest.iter_mut().enumerate() {
-        let [[x, y, z, w]] = lane_sums::<T, FEW_LANES, 1>(a, b, done + c);
-        *sum = add(add(x, z), add(y, w));
+        if j < n {
+            // The last column takes the place of those that do not exist.
+            let column = |c: usize| b.column((j + c).min(n - 1));
+            let sums = dots::<T, LANES>(a, [b.column(j), column(1), column(2), column(3)]);
+            to.put_row_part(i, j, &sums[..n - j]);
+        }
     }
 }
 
-/// Computes dot products with the columns from `first` on, except for the elements that fill no lanes, four products at a time:
-/// `put` stores the sums of the lanes of each.
-#[inline(always)]
-fn several<T: Multiply, const LANES: usize, E>(
-    a: &[T],
-    b: Matrix<'_, T>,
-    first: usize,
-    buffer: &mut [E],
-    put: impl Fn(&mut E, [T; LANES]),
-) {
-    let mut c = 0;
-    while c + 4 <= buffer.len() {
-        let lanes = lane_sums::<T, LANES, 4>(a, b, first + c);
-        for n in 0..4 {
-            put(&mut buffer[c + n], lanes[n]);
-        }
-        c += 4;
-    }
-    while c < buffer.len() {
-        let [lanes] = lane_sums::<T, LANES, 1>(a, b, first + c);
-        put(&mut buffer[c], lanes);
-        c += 1;
-    }
-}
-
-/// Computes the sums of the lanes of dot products with `N` columns from `first` on, except for the elements that fill no lanes.
+/// Computes dot products of `a`, those with more than [`TAIL_LANES`] lanes each in a loop of its own.
 ///
-/// Loops over arrays, here and in [`several`]: methods of arrays that take closures are not inlined into functions
-/// that are compiled for an instruction set, and a call per array takes longer than a short product.
+/// The lanes are stored and loaded, because LLVM would shuffle elements within the loop otherwise.
+#[inline(always)]
+fn dots<T: Multiply, const LANES: usize>(a: &[T], columns: [&[T]; DOTS]) -> [T; DOTS] {
+    let mut sums = if LANES <= TAIL_LANES {
+        let Spilled(lanes) = Spilled::new(lane_sums::<T, LANES, DOTS>(a, columns));
+        T::merge_lanes(&lanes)
+    } else {
+        let mut few = [[T::ZERO; TAIL_LANES]; DOTS];
+        for n in 0..DOTS {
+            let Spilled([lanes]) = Spilled::new(lane_sums::<T, { 4 * TAIL_LANES }, 1>(a, [columns[n]]));
+            TailLanes(few[n]) = folded(&lanes, |a, b| a.add_product(b, T::ONE));
+        }
+        T::merge_lanes(&few)
+    };
+    add_rest::<T, LANES>(&mut sums, a, columns);
+    sums
+}
+
+/// Adds the products of elements that fill no lanes.
+#[inline(always)]
+fn add_rest<T: Multiply, const LANES: usize>(sums: &mut [T; DOTS], a: &[T], columns: [&[T]; DOTS]) {
+    let [x, y, z, w] = columns;
+    let [x, y, z, w] = [&x[..a.len()], &y[..a.len()], &z[..a.len()], &w[..a.len()]];
+    for k in a.len() / LANES * LANES..a.len() {
+        let row = [x[k], y[k], z[k], w[k]];
+        for n in 0..DOTS {
+            sums[n] = sums[n].add_product(a[k], row[n]);
+        }
+    }
+}
+
+/// Computes the sums of the lanes of dot products with `N` columns, except for the elements that fill no lanes.
+///
+/// Loops over arrays: methods of arrays that take closures are not inlined into functions that are compiled for an
+/// instruction set, and a call per array takes longer than a short product.
 #[inline(always)]
 fn lane_sums<T: Multiply, const LANES: usize, const N: usize>(
     a: &[T],
-    b: Matrix<'_, T>,
-    first: usize,
+    columns: [&[T]; N],
 ) -> [[T; LANES]; N] {
     let a = a.as_chunks::<LANES>().0;
-    let columns: [&[[T; LANES]]; N] =
-        std::array::from_fn(|n| &b.column(first + n).as_chunks::<LANES>().0[..a.len()]);
+    let mut chunks = [&[][..]; N];
+    for n in 0..N {
+        chunks[n] = &columns[n].as_chunks::<LANES>().0[..a.len()];
+    }
     let mut lanes = [[T::ZERO; LANES]; N];
     for k in 0..a.len() {
         for n in 0..N {
-            let (x, y) = (&a[k], &columns[n][k]);
+            let (x, y) = (&a[k], &chunks[n][k]);
             for l in 0..LANES {
                 lanes[n][l] = lanes[n][l].add_product(x[l], y[l]);
             }
@@ -506,8 +477,20 @@ mod tests {
     #[test]
     fn edges_and_steps_of_small_products_agree_with_the_definition() {
         let value = |at: usize, seed: usize| ((at * 37 + seed) % 17) as f64 - 8.0;
-        for (m, n) in [(4, 16), (5, 17), (7, 31), (9, 33), (12, 48), (15, 64), (11, 70), (3, 20), (8, 8)] {
-            for k in [1, 6, 40, 300] {
+        for (m, n) in [
+            (4, 16),
+            (5, 17),
+            (7, 31),
+            (9, 33),
+            (12, 48),
+            (15, 64),
+            (11, 70),
+            (3, 20),
+            (8, 8),
+            (2, 7),
+            (9, 5),
+        ] {
+            for k in [1, 6, 12, 20, 40, 45, 131, 300] {
                 let (a, b) = ((0..m * k).map(|at| value(at, 3)), (0..k * n).map(|at| value(at, 5)));
                 let (a, b): (Vec<f64>, Vec<f64>) = (a.collect(), b.collect());
                 let wanted: Vec<f64> = (0..m * n)

@@ -7,6 +7,8 @@ use super::matrix::Matrix;
 use super::packed::{Operand, PrepackedOperands, packed};
 use super::target::Target;
 use super::tile::{self, Side, Tiling};
+#[cfg(target_arch = "x86_64")]
+use super::vector::merge_lanes;
 use crate::element::Element;
 use crate::math::Real;
 
@@ -104,7 +106,29 @@ pub(crate) trait Multiply: Element<Raw = Self> {
     fn times(self, b: Self) -> Self {
         Self::from_i64(self.to_i64().wrapping_mul(b.to_i64()))
     }
+
+    /// Returns the sums of the lanes of some dot products. There are a multiple of four lanes.
+    #[inline(always)]
+    fn merge_lanes<const LANES: usize>(lanes: &[[Self; LANES]; DOTS]) -> [Self; DOTS] {
+        let plus = |a: Self, b: Self| a.add_product(b, Self::ONE);
+        let mut sums = [Self::ZERO; DOTS];
+        for n in 0..DOTS {
+            let (fours, _) = lanes[n].as_chunks::<4>();
+            let mut few = fours[0];
+            for four in &fours[1..] {
+                for l in 0..4 {
+                    few[l] = plus(few[l], four[l]);
+                }
+            }
+            let [x, y, z, w] = few;
+            sums[n] = plus(plus(x, z), plus(y, w));
+        }
+        sums
+    }
 }
+
+/// Dot products whose lanes are merged together.
+pub(super) const DOTS: usize = 4;
 
 impl Multiply for u8 {}
 impl Multiply for i8 {}
@@ -123,6 +147,12 @@ impl Multiply for f32 {
     #[inline(always)]
     fn times(self, b: Self) -> Self {
         self * b
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn merge_lanes<const LANES: usize>(lanes: &[[Self; LANES]; DOTS]) -> [Self; DOTS] {
+        merge_lanes(lanes)
     }
 }
 

@@ -8,11 +8,14 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m256, __m256d, __m512, __m512d, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_set1_pd, _mm256_set1_ps,
-    _mm512_fmadd_pd, _mm512_fmadd_ps, _mm512_set1_pd, _mm512_set1_ps,
+    __m128, __m256, __m256d, __m512, __m512d, _mm_add_ps, _mm_movehl_ps, _mm_movelh_ps, _mm_unpackhi_ps,
+    _mm_unpacklo_ps, _mm256_fmadd_pd, _mm256_fmadd_ps, _mm256_set1_pd, _mm256_set1_ps, _mm512_fmadd_pd,
+    _mm512_fmadd_ps, _mm512_set1_pd, _mm512_set1_ps,
 };
 use std::marker::PhantomData;
 
+#[cfg(target_arch = "x86_64")]
+use super::product::DOTS;
 use super::product::Multiply;
 use crate::simd::{Isa, isa};
 
@@ -127,6 +130,28 @@ registers! {
     __m256d, f64, Avx2, _mm256_set1_pd, _mm256_fmadd_pd;
     __m512, f32, Avx512, _mm512_set1_ps, _mm512_fmadd_ps;
     __m512d, f64, Avx512, _mm512_set1_pd, _mm512_fmadd_pd;
+}
+
+/// As [`Multiply::merge_lanes`], with the same additions. LLVM shuffles elements of arrays several times as often.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn merge_lanes<const LANES: usize>(lanes: &[[f32; LANES]; DOTS]) -> [f32; DOTS] {
+    // SAFETY: SSE belongs to every x86-64 processor. The instructions access registers only.
+    unsafe {
+        let mut few = [bytemuck::cast::<_, __m128>([0.0f32; 4]); DOTS];
+        for n in 0..DOTS {
+            let (fours, _) = lanes[n].as_chunks::<4>();
+            few[n] = bytemuck::cast(fours[0]);
+            for four in &fours[1..] {
+                few[n] = _mm_add_ps(few[n], bytemuck::cast(*four));
+            }
+        }
+        let [a, b, c, d] = few;
+        // The sums of lanes 0 and 2, and of lanes 1 and 3, of two dot products each.
+        let ab = _mm_add_ps(_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));
+        let cd = _mm_add_ps(_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
+        bytemuck::cast(_mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab)))
+    }
 }
 
 /// The vectors of an element type, by instruction set.
