@@ -105,10 +105,14 @@ const ALWAYS_VIEWS: &[&str] = &[
 /// Operators that observe the strides or the storage offset of their operand.
 const READS_STRIDES: &[&str] = &[
     "aten::_reshape_alias",
+    "aten::_reshape_alias_copy",
+    "aten::_reshape_alias_copy.out",
     "aten::as_strided",
     "aten::as_strided_",
     "aten::as_strided_copy",
+    "aten::as_strided_copy.out",
     "aten::as_strided_scatter",
+    "aten::as_strided_scatter.out",
     "aten::is_contiguous",
     "aten::is_contiguous.memory_format",
     "aten::is_non_overlapping_and_dense",
@@ -122,6 +126,12 @@ const READS_STRIDES: &[&str] = &[
     "aten::view.dtype",
     "aten::view_as",
     "aten::view_as_complex",
+    "aten::view_as_complex_copy",
+    "aten::view_as_complex_copy.out",
+    "aten::view_copy",
+    "aten::view_copy.dtype",
+    "aten::view_copy.dtype_out",
+    "aten::view_copy.out",
 ];
 
 /// Effect of operators on the elements of lists and dictionaries.
@@ -215,11 +225,25 @@ const COSTS: &[(&str, u32)] = &[
 
 #[cfg(test)]
 mod tests {
-    use flambeau_ir::Source;
     use flambeau_ir::text::parse_graph;
+    use flambeau_ir::{Source, Symbol};
     use flambeau_rewrite::rules::trial::{TrialLimits, try_rules};
     use flambeau_rewrite::{Checks, Manager, PassLibrary, Pipeline};
     use flambeau_rewrite::{RuleSet, Vocabulary};
+
+    #[test]
+    fn copying_variants_read_strides_as_their_views_do() {
+        let registry = crate::registry();
+        let mut copies = 0;
+        for view in super::READS_STRIDES {
+            let name = view.split_once('.').map_or(*view, |(name, _)| name);
+            for &copy in registry.overloads(Symbol::new(&format!("{name}_copy"))) {
+                copies += 1;
+                assert!(registry.facet::<super::ReadsStrides>(copy).is_some(), "{}", registry.schema(copy));
+            }
+        }
+        assert!(copies > 0);
+    }
 
     #[test]
     fn every_rule_holds_on_its_trials() {
