@@ -12,19 +12,19 @@ use smallvec::SmallVec;
 
 use super::plan::LoopPlan;
 use super::pointwise::flat;
-use crate::access::{LockSet, Locked, ReadFew};
+use crate::access::{LockSet, Locked};
 use crate::bytes;
 use crate::create::bytes_of;
 use crate::element::Element;
 use crate::error::{Result, TensorError};
-use crate::layout::{Dims, Layout, same_sizes};
+use crate::layout::{Dims, Layout};
 use crate::storage::Storage;
 use crate::tensor::{Meta, Tensor};
 use crate::threads;
 
 /// Returns the maximum number of elements of a block. A few operands of that length fit into the L1 cache.
 pub const fn blockwise_len<T>() -> usize {
-    4096 / size_of::<T>()
+    8192 / size_of::<T>()
 }
 
 /// Minimum elements per thread: a program of a few steps takes some microseconds for them.
@@ -135,175 +135,6 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
     Ok(Some(made.collect()))
 }
 
-/// Largest numbers of inputs and of outputs of [`one_block`].
-const FEW_INPUTS: usize = 8;
-const FEW_OUTPUTS: usize = 4;
-
-/// Largest number of inputs of [`each_row`] for which no memory is allocated.
-const FEW_PARTS: usize = 16;
-
-/// Largest number of elements of an output of [`each_row`], in blocks: [`blockwise`] divides more among threads.
-const MAX_ROW_BLOCKS: usize = 8;
-
-/// As [`blockwise`], for iterations of a single block over few inputs, all of which are row-major and have the shape of
-/// the outputs, except that dimensions of size 1 in front may be missing. The preparations of [`blockwise`] take several
-/// times as long as such a block.
-///
-/// `f` is called once with a slice per input and a slice per output to fill; `to` gets the outputs in order. Returns
-/// `false`, and calls neither, if the inputs are not of that kind.
-///
-/// # Errors
-/// Returns an error if memory is exhausted.
-#[inline]
-pub fn one_block<T: Element>(
-    inputs: &[&Tensor],
-    outputs: usize,
-    f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
-    to: impl FnMut(Tensor),
-) -> Result<bool> {
-    let Some(first) = inputs.first() else { return Ok(false) };
-    let mut metas = [first.meta(); FEW_INPUTS];
-    let n = metas[0].layout.numel();
-    if inputs.len() > FEW_INPUTS || outputs > FEW_OUTPUTS || n == 0 || n > blockwise_len::<T::Raw>() {
-        return Ok(false);
-    }
-    let mut lead = &metas[0].layout;
-    for (meta, input) in metas.iter_mut().zip(inputs) {
-        *meta = input.meta();
-        if input.dtype() != T::DTYPE || !meta.layout.is_contiguous() || meta.layout.numel() != n {
-            return Ok(false);
-        }
-        if meta.layout.rank() > lead.rank() {
-            lead = &meta.layout;
-        }
-    }
-    let metas = &metas[..inputs.len()];
-    for Meta { layout, .. } in metas {
-        // Equal numbers of elements: the dimensions that the smaller shape lacks have size 1.
-        if !same_sizes(layout.sizes(), &lead.sizes()[lead.rank() - layout.rank()..]) {
-            return Ok(false);
-        }
-    }
-    let part = |tensor| RowPart { tensor, start: 0, stride: 0, len: n };
-    compute_rows::<T>(metas, (metas.len(), part), (1, lead), outputs, f, to)?;
-    Ok(true)
-}
-
-/// The rows of one input of [`each_row`], in the row-major order of a tensor's elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RowPart {
-    /// The position of the tensor.
-    pub tensor: usize,
-    /// The first element of the first row.
-    pub start: usize,
-    /// The number of elements from the start of one row to that of the next; 0 if all rows are one.
-    pub stride: usize,
-    /// The number of elements of a row.
-    pub len: usize,
-}
-
-/// As [`one_block`], row by row: the outputs have the given sizes, and `f` is called for each of their rows (the elements
-/// that differ in the last index only) with the rows of the inputs that `parts` states, which may have another length.
-/// Tensors are row-major.
-///
-/// Returns `false`, and calls neither function, if a tensor is of another kind or too short, or if there are too many
-/// elements, tensors or outputs.
-///
-/// # Errors
-/// Returns an error if memory is exhausted.
-#[inline]
-pub fn each_row<T: Element>(
-    tensors: &[&Tensor],
-    parts: &[RowPart],
-    sizes: &[i64],
-    outputs: usize,
-    f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
-    to: impl FnMut(Tensor),
-) -> Result<bool> {
-    let (Some(first), Some(&n)) = (tensors.first(), sizes.last()) else { return Ok(false) };
-    let Ok(layout) = Layout::contiguous(sizes) else { return Ok(false) };
-    let (n, elements) = (usize::try_from(n).unwrap_or(0), layout.numel());
-    let few = tensors.len() <= FEW_INPUTS && outputs <= FEW_OUTPUTS;
-    if !few
-        || elements == 0
-        || n > blockwise_len::<T::Raw>()
-        || elements > MAX_ROW_BLOCKS * blockwise_len::<T::Raw>()
-    {
-        return Ok(false);
-    }
-    let rows = elements / n;
-    let mut metas = [first.meta(); FEW_INPUTS];
-    for (meta, tensor) in metas.iter_mut().zip(tensors) {
-        *meta = tensor.meta();
-        if tensor.dtype() != T::DTYPE || !meta.layout.is_contiguous() {
-            return Ok(false);
-        }
-    }
-    let metas = &metas[..tensors.len()];
-    let is_inside = |part: &RowPart| {
-        let len = metas.get(part.tensor).map_or(0, |meta| meta.layout.numel());
-        let last = part.stride.checked_mul(rows - 1);
-        last.and_then(|last| last.checked_add(part.start)?.checked_add(part.len))
-            .is_some_and(|end| end <= len)
-    };
-    if !parts.iter().all(is_inside) {
-        return Ok(false);
-    }
-    compute_rows::<T>(metas, (parts.len(), |i: usize| parts[i]), (rows, &layout), outputs, f, to)?;
-    Ok(true)
-}
-
-/// Computes outputs of a layout in a number of rows, from the rows that `part` states for each of the inputs.
-#[inline]
-fn compute_rows<T: Element>(
-    metas: &[&Meta],
-    (inputs, part): (usize, impl Fn(usize) -> RowPart),
-    (rows, layout): (usize, &Layout),
-    outputs: usize,
-    mut f: impl FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]]),
-    to: impl FnMut(Tensor),
-) -> Result<()> {
-    let elements = layout.numel();
-    let n = elements / rows;
-    let mut storages: SmallVec<[Storage; FEW_OUTPUTS]> = SmallVec::new();
-    for _ in 0..outputs {
-        // SAFETY: every element is written below, before any handle to the storage is returned.
-        storages.push(unsafe { Storage::uninit(bytes_of(layout, T::DTYPE)?)? });
-    }
-    let guards = ReadFew::new(metas);
-    let mut outs: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
-    for storage in &storages {
-        // SAFETY: pointers and lengths: the storage has space for `elements` elements, which may be uninitialized, and is
-        // aligned for them. Lifetime: the storage outlives the slice. Aliasing: this function has the only handle.
-        let out = unsafe { std::slice::from_raw_parts_mut(storage.data().cast(), elements) };
-        outs.push(bytes::zeroed(out));
-    }
-    let mut all: [&[T::Raw]; FEW_INPUTS] = [&[]; FEW_INPUTS];
-    for (elements, meta) in all.iter_mut().zip(metas) {
-        *elements = guards.elements::<T>(meta);
-    }
-    let mut ins: SmallVec<[&[T::Raw]; FEW_PARTS]> = SmallVec::new();
-    for row in 0..rows {
-        ins.clear();
-        for input in 0..inputs {
-            let RowPart { tensor, start, stride, len } = part(input);
-            ins.push(&all[tensor][start + row * stride..][..len]);
-        }
-        let mut own: SmallVec<[&mut [T::Raw]; FEW_OUTPUTS]> = SmallVec::new();
-        for out in &mut outs {
-            own.push(&mut out[row * n..][..n]);
-        }
-        f(&ins, &mut own);
-    }
-    drop(ins);
-    drop(guards);
-    storages
-        .into_iter()
-        .map(|storage| Tensor::from_parts(storage, T::DTYPE, layout.to_contiguous()))
-        .for_each(to);
-    Ok(())
-}
-
 /// The position of an iteration over dimensions, fastest first.
 struct Position {
     index: Dims,
@@ -368,6 +199,9 @@ impl<T: Element> Sweep<'_, T> {
     }
 }
 
+/// Bytes of a cache line, and of the longest vectors. Buffers begin at lines, and have a multiple of this number of elements.
+const LINE: usize = 64;
+
 /// A block for every input that is not direct.
 struct Buffers<T: Element> {
     buffer: Vec<T::Raw>,
@@ -376,7 +210,16 @@ struct Buffers<T: Element> {
 
 impl<T: Element> Buffers<T> {
     fn new(sources: &[Source<'_, T::Raw>], block: usize) -> Self {
-        let mut buffers = Buffers { buffer: Vec::new(), offsets: SmallVec::new() };
+        let len = block.next_multiple_of(LINE);
+        let gathered = sources.iter().filter(|source| !matches!(source, Source::Direct(_))).count();
+        let buffer: Vec<T::Raw> = Vec::with_capacity(LINE + gathered * len);
+        let mut buffers = Buffers { buffer, offsets: SmallVec::new() };
+        if gathered > 0 {
+            // The capacity suffices, so the elements keep their addresses.
+            let start: *const T::Raw = buffers.buffer.as_ptr();
+            let before = start.align_offset(LINE).min(LINE);
+            buffers.buffer.resize(before, T::ZERO.to_raw());
+        }
         for source in sources {
             buffers.offsets.push(buffers.buffer.len());
             let fill = match source {
@@ -384,7 +227,7 @@ impl<T: Element> Buffers<T> {
                 Source::One(value) => *value,
                 Source::Gathered { .. } => T::ZERO.to_raw(),
             };
-            buffers.buffer.resize(buffers.buffer.len() + block, fill);
+            buffers.buffer.resize(buffers.buffer.len() + len, fill);
         }
         buffers
     }
@@ -456,84 +299,6 @@ mod tests {
             outs[0].to_vec::<f32>().unwrap().iter().map(|x| -x).collect::<Vec<_>>()
         );
         outs[0].clone()
-    }
-
-    #[test]
-    fn one_block_equals_blockwise_where_it_applies() {
-        let t = |sizes: &[i64]| {
-            let n: i64 = sizes.iter().product();
-            Tensor::from_vec((0..n).map(|i| i as f32).collect(), sizes).unwrap()
-        };
-        let sum_of_one = |inputs: &[&Tensor]| {
-            let mut made = Vec::new();
-            let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
-                for i in 0..outs[0].len() {
-                    outs[0][i] = ins.iter().map(|x| x[i]).sum();
-                    outs[1][i] = -outs[0][i];
-                }
-            };
-            one_block::<f32>(inputs, 2, f, |out| made.push(out)).unwrap().then_some(made)
-        };
-        let (a, b, c) = (t(&[1, 32]), t(&[32]), t(&[2, 1, 32]).select(0, 1).unwrap());
-        let made = sum_of_one(&[&b, &a, &c, &b, &a]).unwrap();
-        let wanted = sum(&[&b, &a, &c, &b, &a]);
-        assert_eq!(made[0].to_vec::<f32>().unwrap(), wanted.to_vec::<f32>().unwrap());
-        assert_eq!((made[1].sizes(), made[1].strides()), (wanted.sizes(), wanted.strides()));
-        assert_eq!(sum_of_one(&[&t(&[])]).unwrap()[0].sizes(), [0i64; 0]);
-        assert_eq!(sum_of_one(&[&t(&[]), &t(&[1, 1])]).unwrap()[0].sizes(), [1, 1]);
-        let transposed = t(&[4, 8]).transpose(0, 1).unwrap();
-        let others: [&[&Tensor]; 7] = [
-            &[],
-            &[&t(&[0])],
-            &[&a, &t(&[1])],
-            &[&t(&[4, 8]), &t(&[8, 4])],
-            &[&t(&[1, 32]), &t(&[32, 1])],
-            &[&transposed],
-            &[&t(&[1025])],
-        ];
-        for inputs in others {
-            assert!(sum_of_one(inputs).is_none(), "{inputs:?}");
-        }
-    }
-
-    #[test]
-    fn rows_are_parts_of_tensors() {
-        let x = Tensor::from_vec((0..12).map(|i| i as f32).collect(), &[1, 12]).unwrap();
-        let y = Tensor::from_vec(vec![100.0f32; 4], &[4]).unwrap();
-        let run = |tensors: &[&Tensor], parts: &[(usize, usize, usize)], sizes: &[i64]| {
-            let len = sizes.last().map_or(0, |&len| len as usize);
-            let part =
-                |&(tensor, start, stride): &(usize, usize, usize)| RowPart { tensor, start, stride, len };
-            let parts: Vec<RowPart> = parts.iter().map(part).collect();
-            let mut made = Vec::new();
-            let f = |ins: &[&[f32]], outs: &mut [&mut [f32]]| {
-                for i in 0..outs[0].len() {
-                    outs[0][i] = ins.iter().map(|x| x[i]).sum();
-                }
-            };
-            each_row::<f32>(tensors, &parts, sizes, 1, f, |out| made.push(out)).unwrap().then_some(made)
-        };
-        let made = run(&[&x, &y], &[(0, 0, 0), (0, 8, 0), (1, 0, 0)], &[1, 4]).unwrap();
-        assert_eq!(made[0].to_vec::<f32>().unwrap(), [108.0, 110.0, 112.0, 114.0]);
-        assert_eq!((made[0].sizes(), made[0].strides()), (&[1i64, 4][..], &[4i64, 1][..]));
-        let made = run(&[&x, &y], &[(0, 2, 4), (1, 1, 0)], &[3, 1, 2]).unwrap();
-        assert_eq!(made[0].to_vec::<f32>().unwrap(), [102.0, 103.0, 106.0, 107.0, 110.0, 111.0]);
-        assert_eq!(made[0].sizes(), [3, 1, 2]);
-        let refused: [(&[(usize, usize, usize)], &[i64]); 8] = [
-            (&[(0, 9, 0)], &[1, 4]),
-            (&[(0, usize::MAX, 0)], &[1, 4]),
-            (&[(2, 0, 0)], &[1, 4]),
-            (&[(0, 2, 4)], &[3, 3]),
-            (&[(0, 0, usize::MAX)], &[3, 2]),
-            (&[(0, 0, 0)], &[0]),
-            (&[(0, 0, 0)], &[-1]),
-            (&[(0, 0, 0)], &[]),
-        ];
-        for (parts, sizes) in refused {
-            assert!(run(&[&x, &y], parts, sizes).is_none(), "{parts:?} {sizes:?}");
-        }
-        let expanded = x.transpose(0, 1).unwrap().expand(&[12, 2]).unwrap();
-        assert!(run(&[&expanded], &[(0, 0, 0)], &[4]).is_none(), "not row-major");
     }
 
     #[test]

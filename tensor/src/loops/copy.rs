@@ -10,7 +10,9 @@ use super::drive::{PlanTraversal, Segments};
 use super::pack::Pack;
 use super::plan::LoopPlan;
 use super::pointwise::flat;
+use super::small::gather;
 use crate::access::{self, Locked, ReadGuards, WriteGuards, Writes};
+use crate::bytes;
 use crate::create::bytes_of;
 use crate::dtype::DType;
 use crate::error::{Result, SizesText, TensorError};
@@ -97,10 +99,37 @@ pub(crate) fn copied(source: &Tensor, layout: Layout, dtype: DType) -> Result<Te
     let from = guards.bytes(meta, source.dtype());
     let kinds = [source.dtype(), dtype];
     let fill = |layout: &Layout, to: &mut [MaybeUninit<u8>]| {
+        if source.dtype() == dtype && layout.is_contiguous() && copy_few(to, from, &meta.layout, dtype) {
+            return Ok(());
+        }
         copy_elements(&SharedTarget::new(to), layout, from, &meta.layout, pack, kinds)
     };
     // SAFETY: the layout is dense, which `make_bytes` asserts, and the copy writes every element of it.
     unsafe { access::make_bytes(layout, dtype, fill) }
+}
+
+/// Number of elements up to which [`copy_few`] copies them.
+pub(super) const FEW: usize = 256;
+
+/// Copies the elements of a strided source in row-major order, and returns whether it did: only few elements of 4 or 8 bytes, for
+/// which the preparations of [`copy_elements`] take longer than the copy.
+fn copy_few(to: &mut [MaybeUninit<u8>], from: &[u8], source: &Layout, dtype: DType) -> bool {
+    if source.is_contiguous() || !(1..=FEW).contains(&source.numel()) {
+        return false;
+    }
+    match dtype.size() {
+        4 => copy_words::<u32>(to, from, source),
+        8 => copy_words::<u64>(to, from, source),
+        _ => false,
+    }
+}
+
+fn copy_words<W: bytemuck::Pod>(to: &mut [MaybeUninit<u8>], from: &[u8], source: &Layout) -> bool {
+    let to = bytemuck::try_cast_slice_mut::<u8, W>(bytes::zeroed(to));
+    // Elements may have a smaller alignment than words.
+    let (Ok(to), Ok(from)) = (to, bytemuck::try_cast_slice::<u8, W>(from)) else { return false };
+    gather(from, source.sizes(), source.strides(), to);
+    true
 }
 
 /// Writes every element of a target with this layout from the elements of `from`, which begin with the first of

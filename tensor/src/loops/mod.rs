@@ -17,9 +17,10 @@ mod pack;
 mod plan;
 mod pointwise;
 mod repeat;
+mod small;
 
 pub use block::Map;
-pub use blockwise::{RowPart, blockwise, blockwise_len, each_row, one_block};
+pub use blockwise::{blockwise, blockwise_len};
 pub(crate) use copy::{copied, copy, copy_fresh};
 pub(crate) use pack::Pack;
 pub use plan::{layout_after, strides_after};
@@ -28,12 +29,14 @@ pub use pointwise::{
     OutputHint, binary, binary_in, binary_into, choose, is_shared, map, map_in, nary, nary_into, ternary,
     ternary_in, ternary_into, test_in, unary, unary_in, unary_into,
 };
+pub use small::{RowPart, each_row, one_block, one_strided_block};
 
 /// Sizes at which the loops of this module change their method, for tests of the sizes around them.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Length("loops/drive.rs BLOCK", drive::BLOCK),
     Length("loops/drive.rs SHORT_ROW", drive::SHORT_ROW),
     Length("loops/copy.rs TILE", copy::TILE),
+    Product("loops/copy.rs FEW", copy::FEW),
     Length("loops/block.rs GROUP_LEN", block::GROUP_LEN),
     Length("loops/block.rs NARROW", block::NARROW),
     Length("loops/block.rs SPAN", block::SPAN),

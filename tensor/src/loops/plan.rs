@@ -152,8 +152,8 @@ pub fn strides_after(sizes: &[i64], operands: &[Dims]) -> Dims {
     LoopPlan { sizes: Dims::from_slice(sizes), strides: operands.iter().cloned().collect() }.dense()
 }
 
-/// Returns the strides of a layout in a shape that it broadcasts to.
-fn strides_in(shape: &[i64], layout: &Layout) -> Dims {
+/// Returns the strides of a layout in a shape that it broadcasts to; 0 where it is broadcast.
+pub(super) fn strides_in(shape: &[i64], layout: &Layout) -> Dims {
     let lead = shape.len() - layout.rank();
     let mut strides = Dims::from_elem(0, shape.len());
     for dim in 0..layout.rank() {
