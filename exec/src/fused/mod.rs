@@ -7,6 +7,7 @@
 
 mod build;
 mod lanes;
+mod pairs;
 mod program;
 mod rows;
 mod tile;
@@ -93,6 +94,21 @@ impl FusedGroup {
 
     /// Computes the group with tiles and returns whether that was possible. If not, `rets` is unchanged.
     pub(crate) fn run(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
+        let first = rets.len();
+        if !self.compute(args, rets)? {
+            return Ok(false);
+        }
+        for &output in &self.tiled.program.masks {
+            if let Some(IValue::Tensor(mask)) = rets.get_mut(first + output as usize) {
+                *mask = mask.to_dtype(DType::Bool)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// As [`FusedGroup::run`]; masks have the dtype of the tiles.
+    #[inline(always)]
+    fn compute(&self, args: &[IValue], rets: &mut Rets) -> Result<bool, KernelError> {
         let Some(dtype) = common_dtype(args) else { return Ok(false) };
         if let Some(Tiled { program, f32_tiles, f64_tiles }) = &self.by_row
             && match dtype {
@@ -114,15 +130,10 @@ impl FusedGroup {
         if !self.collect(args, &pieces, &mut lanes) || !self.outputs_have_common_shape(&lanes) {
             return Ok(false);
         }
-        let made = match dtype {
-            DType::F32 => self.sweep(&self.tiled.f32_tiles, &lanes)?,
-            _ => self.sweep(&self.tiled.f64_tiles, &lanes)?,
-        };
-        let Some(made) = made else { return Ok(false) };
-        for tensor in made {
-            rets.push(IValue::Tensor(tensor));
+        match dtype {
+            DType::F32 => self.sweep(&self.tiled.f32_tiles, &lanes, rets),
+            _ => self.sweep(&self.tiled.f64_tiles, &lanes, rets),
         }
-        Ok(true)
     }
 
     /// Computes a group of one block, if its tensors are rows of one shape; returns whether they are. This takes a
@@ -142,12 +153,7 @@ impl FusedGroup {
             return Ok(false);
         }
         let sources = &lanes.sources[..];
-        let block = |ins: &[&[T]], outs: &mut [&mut [T]]| {
-            let mut tiles = pool.acquire(program);
-            let tiles = tiles.get();
-            tiles.begin(program, sources, outs.first().map_or(0, |out| out.len()));
-            tiles.run(program, sources, ins, outs);
-        };
+        let block = |ins: &[&[T]], outs: &mut [&mut [T]]| run_block(program, pool, sources, ins, outs);
         let outputs = program.outputs.len();
         Ok(loops::one_block::<T>(&lanes.tensors, outputs, block, |made| rets.push(IValue::Tensor(made)))?)
     }
@@ -232,19 +238,45 @@ impl FusedGroup {
         self.tiled.program.reads.iter().all(|output| reads(output).as_ref() == Some(&all))
     }
 
+    /// Computes a group of any size whose outputs have a common shape; returns whether they are row-major or have the layout of the
+    /// inputs.
     fn sweep<T: Real>(
         &self,
         pool: &TilePool<T>,
         lanes: &Lanes<'_>,
-    ) -> Result<Option<SmallVec<[Tensor; 2]>>, KernelError> {
+        rets: &mut Rets,
+    ) -> Result<bool, KernelError> {
         let (program, sources) = (&self.tiled.program, &lanes.sources[..]);
-        let made = loops::blockwise::<T, _>(&lanes.tensors, program.outputs.len(), |block| {
+        let outputs = program.outputs.len();
+        let block = |ins: &[&[T]], outs: &mut [&mut [T]]| run_block(program, pool, sources, ins, outs);
+        let to = |made| rets.push(IValue::Tensor(made));
+        if loops::one_strided_block::<T>(&lanes.tensors, outputs, block, to)? {
+            return Ok(true);
+        }
+        let made = loops::blockwise::<T, _>(&lanes.tensors, outputs, |block| {
             let mut tiles = pool.acquire(program);
             tiles.get().begin(program, sources, block);
             move |ins: &[&[T]], outs: &mut [&mut [T]]| tiles.get().run(program, sources, ins, outs)
-        });
-        Ok(made?)
+        })?;
+        let is_made = made.is_some();
+        rets.extend(made.into_iter().flatten().map(IValue::Tensor));
+        Ok(is_made)
     }
+}
+
+/// Computes a group of a single block.
+#[inline(always)]
+fn run_block<T: Real>(
+    program: &TileProgram,
+    pool: &TilePool<T>,
+    sources: &[Lane],
+    ins: &[&[T]],
+    outs: &mut [&mut [T]],
+) {
+    let mut tiles = pool.acquire(program);
+    let tiles = tiles.get();
+    tiles.begin(program, sources, outs.first().map_or(0, |out| out.len()));
+    tiles.run(program, sources, ins, outs);
 }
 
 /// Computes a group with chunks of the last dimension row by row, so that each piece is a part of a row; returns whether

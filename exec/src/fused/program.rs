@@ -1,5 +1,6 @@
 //! Tile programs: an expression with a tile assigned to each of its steps.
 
+use super::pairs::{self, Arithmetic};
 use crate::pointwise::{TileOp, TileStep, TileVal};
 
 /// The source of an input's elements.
@@ -46,10 +47,27 @@ pub(super) enum Slot {
     Piece { tile: u32, number: u32 },
 }
 
+/// What a step computes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operation {
+    Single(TileOp),
+    /// The first operation on the first two operands, the second one on its result and the third operand.
+    Pair([Arithmetic; 2]),
+}
+
+impl Operation {
+    pub(super) fn arity(self) -> usize {
+        match self {
+            Operation::Single(op) => op.arity(),
+            Operation::Pair(_) => 3,
+        }
+    }
+}
+
 /// One step: `to = op(args)`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    pub(super) op: TileOp,
+    pub(super) op: Operation,
     pub(super) args: [Slot; 3],
     pub(super) to: Slot,
     /// How many rows of an output the operands and the result have the length of.
@@ -70,8 +88,13 @@ pub(super) enum Value {
 }
 
 impl Value {
+    /// Whether the value may differ between the lanes of a row.
+    pub(super) fn is_row(self) -> bool {
+        !matches!(self, Value::Const(_))
+    }
+
     /// The step that computes the value.
-    fn step(self) -> Option<usize> {
+    pub(super) fn step(self) -> Option<usize> {
         match self {
             Value::Step(step) | Value::Piece { step, .. } => Some(step as usize),
             Value::Input(_) | Value::Const(_) => None,
@@ -92,7 +115,7 @@ impl From<TileVal> for Value {
 /// A step of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValueStep {
-    pub(super) op: TileOp,
+    pub(super) op: Operation,
     pub(super) args: [Value; 3],
     /// The number of pieces that it computes: 1, or those of a chunk.
     pub(super) pieces: u32,
@@ -100,7 +123,7 @@ pub(super) struct ValueStep {
 
 impl From<&TileStep> for ValueStep {
     fn from(step: &TileStep) -> ValueStep {
-        ValueStep { op: step.op, args: step.args.map(Value::from), pieces: 1 }
+        ValueStep { op: Operation::Single(step.op), args: step.args.map(Value::from), pieces: 1 }
     }
 }
 
@@ -115,6 +138,8 @@ pub(super) struct TileProgram {
     pub(super) steps: Vec<Step>,
     /// Per output, the number of the output that holds its value: its own, or an earlier one that is the same value.
     pub(super) outputs: Vec<u32>,
+    /// The outputs that are masks: their elements are 0 and 1.
+    pub(super) masks: Vec<u32>,
     pub(super) tiles: u32,
     /// Per output, the inputs it depends on.
     pub(super) reads: Vec<Vec<u32>>,
@@ -136,14 +161,15 @@ pub(super) fn pieces_of(chunks: &[Chunk]) -> Vec<Piece> {
 }
 
 impl TileProgram {
-    /// Assigns tiles to steps, reusing a tile after the last use of its value. Returns `None` if an output is not the
-    /// result of a step.
+    /// Combines pairs of steps and assigns tiles to steps, reusing a tile after the last use of its value. Returns `None` if an
+    /// output is not the result of a step.
     pub(super) fn of(
         expression: &Expression<'_>,
         inputs: Vec<TileInput>,
         chunks: Vec<Chunk>,
     ) -> Option<TileProgram> {
-        let steps = expression.steps;
+        let (steps, outputs) = pairs::paired(expression);
+        let expression = &Expression { steps: &steps, outputs: &outputs };
         let mut last = vec![0usize; steps.len()];
         for (i, step) in steps.iter().enumerate() {
             for arg in &step.args[..step.op.arity()] {
@@ -160,6 +186,11 @@ impl TileProgram {
             let Slot::Output(at) = *slot else { return None };
             outputs.push(at);
         }
+        let is_mask = |output: &Value| {
+            output.step().is_some_and(|step| matches!(steps[step].op, Operation::Single(op) if op.is_mask()))
+        };
+        let masks =
+            (0..).zip(expression.outputs).filter(|(_, output)| is_mask(output)).map(|(k, _)| k).collect();
         let mut program = TileProgram {
             pieces: pieces_of(&chunks),
             chunks,
@@ -167,6 +198,7 @@ impl TileProgram {
             constants: Vec::new(),
             steps: Vec::new(),
             outputs,
+            masks,
             tiles: 0,
             reads: Vec::new(),
         };

@@ -5,15 +5,51 @@
 
 use super::Lane;
 use super::lanes::{self, GROUP};
-use super::program::{Slot, Step, TileProgram};
+use super::pairs::{self, Operand};
+use super::program::{Operation, Slot, Step, TileProgram};
 use super::rows::RowPlan;
 use flambeau_tensor::loops::blockwise_len;
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
+/// A buffer of [`blockwise_len`] elements. It begins at a cache line: vectors that cross lines take twice as long.
+#[derive(Default)]
+struct Tile<T> {
+    /// The buffer, and what precedes its first cache line.
+    elements: Vec<T>,
+    start: usize,
+}
+
+/// Bytes of a cache line, and of the longest vectors.
+const LINE: usize = 64;
+
+impl<T: Real> Tile<T> {
+    fn new() -> Self {
+        let elements = vec![T::ZERO; blockwise_len::<T>() + LINE / size_of::<T>()];
+        // The vector never grows, so its elements keep their addresses.
+        let start = elements.as_ptr().align_offset(LINE).min(LINE / size_of::<T>());
+        Tile { elements, start }
+    }
+}
+
+impl<T> Tile<T> {
+    /// Returns `len` elements from `first` on.
+    #[inline(always)]
+    fn part(&self, first: usize, len: usize) -> &[T] {
+        let start = self.start + first;
+        &self.elements[start..start + len]
+    }
+
+    /// Returns the first `len` elements.
+    #[inline(always)]
+    fn first_mut(&mut self, len: usize) -> &mut [T] {
+        &mut self.elements[self.start..self.start + len]
+    }
+}
+
 /// Buffers of one program: computed tiles, constants, copies of inputs, copies of outputs. Reused between runs.
 pub(super) struct Tiles<T> {
-    buffers: Vec<Vec<T>>,
+    buffers: Vec<Tile<T>>,
     /// The rows of the last run, if the group is computed row by row.
     pub(super) rows: Option<Box<RowPlan>>,
 }
@@ -62,9 +98,11 @@ impl<T: Real> Tiles<T> {
     fn new(program: &TileProgram) -> Self {
         let n =
             program.tiles as usize + program.constants.len() + program.inputs.len() + program.outputs.len();
-        let mut tiles = Tiles { buffers: vec![vec![T::ZERO; blockwise_len::<T>()]; n], rows: None };
+        let buffers = std::iter::repeat_with(Tile::new).take(n).collect();
+        let mut tiles = Tiles { buffers, rows: None };
         for (i, &x) in program.constants.iter().enumerate() {
-            tiles.buffers[program.tiles as usize + i].fill(T::from_f64(x));
+            let tile = &mut tiles.buffers[program.tiles as usize + i];
+            tile.first_mut(blockwise_len::<T>()).fill(T::from_f64(x));
         }
         tiles
     }
@@ -74,7 +112,7 @@ impl<T: Real> Tiles<T> {
         for (i, source) in sources.iter().enumerate() {
             if let Lane::Number(x) = source {
                 let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))];
-                tile[..block.next_multiple_of(GROUP)].fill(T::from_f64(*x));
+                tile.first_mut(block.next_multiple_of(GROUP)).fill(T::from_f64(*x));
             }
         }
     }
@@ -96,8 +134,9 @@ impl<T: Real> Tiles<T> {
             {
                 // Padding lanes repeat a real element, so no step computes on invented values.
                 let tile = &mut self.buffers[buffer_index(program, Slot::Input(i as u32))];
-                tile[..len].copy_from_slice(ins[t]);
-                tile[len..len.next_multiple_of(GROUP)].fill(ins[t][0]);
+                let (row, padding) = tile.first_mut(len.next_multiple_of(GROUP)).split_at_mut(len);
+                row.copy_from_slice(ins[t]);
+                padding.fill(ins[t][0]);
             }
         }
         let mut block = Block { program, sources, buffers: &mut self.buffers, ins, outs, n, direct };
@@ -106,7 +145,7 @@ impl<T: Real> Tiles<T> {
         }
         for (k, &from) in program.outputs.iter().enumerate() {
             if !direct {
-                outs[k].copy_from_slice(&self.buffers[buffer_index(program, Slot::Output(from))][..n]);
+                outs[k].copy_from_slice(self.buffers[buffer_index(program, Slot::Output(from))].part(0, n));
             } else if from as usize != k {
                 let (low, high) = outs.split_at_mut(k);
                 high[0].copy_from_slice(low[from as usize]);
@@ -137,7 +176,7 @@ fn buffer_index(program: &TileProgram, slot: Slot) -> usize {
 struct Block<'b, 'i, 'o, T: Real> {
     program: &'b TileProgram,
     sources: &'b [Lane],
-    buffers: &'b mut [Vec<T>],
+    buffers: &'b mut [Tile<T>],
     ins: &'b [&'i [T]],
     outs: &'b mut [&'o mut [T]],
     /// The number of elements of an output.
@@ -160,7 +199,20 @@ impl<T: Real> Block<'_, '_, '_, T> {
             Slot::Piece { number, .. } => number as usize * self.n,
             Slot::Const(_) | Slot::Tile(_) | Slot::Output(_) => 0,
         };
-        &self.buffers[buffer_index(self.program, slot)][start..][..len]
+        self.buffers[buffer_index(self.program, slot)].part(start, len)
+    }
+
+    /// Returns what [`Block::read`] returns, or the number that all its elements are equal to.
+    #[inline(always)]
+    fn operand(&self, slot: Slot, len: usize) -> Operand<'_, T> {
+        match slot {
+            Slot::Const(i) => Operand::Number(T::from_f64(self.program.constants[i as usize])),
+            Slot::Input(i) => match self.sources[i as usize] {
+                Lane::Number(x) => Operand::Number(T::from_f64(x)),
+                Lane::Tensor(_) => Operand::Row(self.read(slot, len)),
+            },
+            _ => Operand::Row(self.read(slot, len)),
+        }
     }
 
     #[inline(always)]
@@ -173,13 +225,20 @@ impl<T: Real> Block<'_, '_, '_, T> {
             _ => None,
         };
         let mut out = own.map(|k| std::mem::take(&mut self.outs[k]));
-        let mut tile = if own.is_none() { std::mem::take(&mut self.buffers[at]) } else { Vec::new() };
+        let mut tile = if own.is_none() { std::mem::take(&mut self.buffers[at]) } else { Tile::default() };
         let target = match &mut out {
             Some(out) => &mut **out,
-            None => &mut tile[..len],
+            None => tile.first_mut(len),
         };
         let [a, b, c] = step.args;
-        lanes::apply(step.op, target, [self.read(a, len), self.read(b, len), self.read(c, len)]);
+        match step.op {
+            Operation::Single(op) => {
+                lanes::apply(op, target, [self.read(a, len), self.read(b, len), self.read(c, len)]);
+            }
+            Operation::Pair(pair) => {
+                pairs::apply(pair, target, self.read(a, len), [self.operand(b, len), self.operand(c, len)]);
+            }
+        }
         match (own, out) {
             (Some(k), Some(out)) => self.outs[k] = out,
             _ => self.buffers[at] = tile,

@@ -5,7 +5,7 @@
 //! computes the same: elements are independent. Later steps read the pieces of its tile. As in superword-level parallelism,
 //! such isomorphic steps are a *pack*.
 
-use super::program::{Chunk, Expression, Piece, TileInput, Value, ValueStep, pieces_of};
+use super::program::{Chunk, Expression, Operation, Piece, TileInput, Value, ValueStep, pieces_of};
 use crate::pointwise::{TileOp, TileStep, TileVal};
 
 /// An expression in which each step computes a piece.
@@ -174,7 +174,7 @@ fn rewritten(
             Operand::Pack(of) => Value::Step(step_of[of]),
         });
         step_of[i] = steps.len() as u32;
-        steps.push(ValueStep { op: pack.op, args, pieces: pack.members.len() as u32 });
+        steps.push(ValueStep { op: Operation::Single(pack.op), args, pieces: pack.members.len() as u32 });
     }
     let mut values: Vec<Value> = Vec::with_capacity(narrow.steps.len());
     for (step, member) in narrow.steps.iter().zip(member_of) {
@@ -190,7 +190,7 @@ fn rewritten(
             TileVal::Step(s) => values[s as usize],
         });
         values.push(Value::Step(steps.len() as u32));
-        steps.push(ValueStep { op: step.op, args, pieces: 1 });
+        steps.push(ValueStep { op: Operation::Single(step.op), args, pieces: 1 });
     }
     let outputs = narrow.outputs.iter().map(|output| match *output {
         TileVal::Step(s) => values[s as usize],
