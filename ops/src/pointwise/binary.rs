@@ -1,6 +1,7 @@
 //! Binary arithmetic: tensor with tensor, tensor with number.
 
 use super::formula::{Formula, formulas};
+use super::fused::with_formula;
 use super::no_bools;
 use super::number::{Integral, Number, floor_div, remainder};
 use super::pairs::{in_place, number_first};
@@ -575,10 +576,10 @@ const ROWS: &[Row] = &[
 ];
 
 fn defs(&(name, overload, doc, f, facts): &Row) -> Vec<OpDef> {
-    with_variants(name, overload, doc, f, |def| decorate(def, overload, facts))
+    with_variants(name, overload, doc, f, |def| decorate(def, (name, overload), facts))
 }
 
-fn decorate(def: OpDef, overload: &str, facts: Facts) -> OpDef {
+fn decorate(def: OpDef, (name, overload): (&str, &str), facts: Facts) -> OpDef {
     let numeric = overload.contains("Scalar");
     let def =
         if facts.float { def.with(Dtype::float_promote([0, 1])) } else { def.with(Dtype::promote([0, 1])) };
@@ -591,7 +592,7 @@ fn decorate(def: OpDef, overload: &str, facts: Facts) -> OpDef {
     match facts.tile {
         Some(op) if facts.scaled => def.with(Pointwise::scaled(op)),
         Some(op) => def.with(Pointwise::binary(op)),
-        None => def,
+        None => with_formula(def, name),
     }
 }
 

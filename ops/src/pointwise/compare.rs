@@ -1,6 +1,7 @@
 //! Elementwise comparison and logic.
 
 use super::binary::{Other, apply, compare};
+use super::fused::with_formula;
 use super::pairs::in_place;
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
@@ -232,7 +233,7 @@ fn defs(&(name, overloads, doc, f, tile): &Row, to_bool: bool) -> Vec<OpDef> {
             let def = def.with(sample.exact().not_differentiable());
             match tile {
                 Some(op) => def.with(Pointwise::binary(op)),
-                None => def,
+                None => with_formula(def, name),
             }
         })
     };

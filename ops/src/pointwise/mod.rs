@@ -6,6 +6,7 @@
 mod binary;
 mod compare;
 pub(crate) mod formula;
+mod fused;
 mod number;
 mod pairs;
 mod parts;

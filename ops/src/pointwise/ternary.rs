@@ -1,6 +1,7 @@
 //! Functions of three operands, and activations with parameters.
 
 use super::formula::{Each, Formula, formulas, n};
+use super::fused::with_formula;
 use super::number::Number;
 use super::unary::{PiecewiseMap, TableFormula};
 use crate::compute::computing;
@@ -462,7 +463,7 @@ fn activations() -> Vec<OpDef> {
                 "aten::logit" | "aten::special_logit" => Dtype::float_promote([0]),
                 _ => Dtype::same_as(0),
             };
-            def.with(ResultShapes::same_as(0)).with(dtype).with(sample)
+            with_formula(def.with(ResultShapes::same_as(0)).with(dtype).with(sample), name)
         }));
     }
     all
@@ -484,7 +485,7 @@ fn bounds() -> Vec<OpDef> {
                     true => def.with(ResultShapes::same_as(0)),
                     false => def.with(ResultShapes::broadcast(0..operands)),
                 };
-                def.with(Dtype::promote(0..operands)).with(sample)
+                with_formula(def.with(Dtype::promote(0..operands)).with(sample), name)
             }));
         }
     }
@@ -518,7 +519,7 @@ fn selections() -> Vec<OpDef> {
                 } else {
                     ResultShapes::broadcast([0, 1, 2])
                 };
-                def.with(shape).with(Dtype::promote([1, 2])).with(sample)
+                with_formula(def.with(shape).with(Dtype::promote([1, 2])).with(sample), "aten::where")
             },
         ));
     }
@@ -543,6 +544,11 @@ fn selections() -> Vec<OpDef> {
     all
 }
 
+const SCALED_SUMS: &[(&str, &str, Run)] = &[
+    ("aten::addcmul", "`self + value * tensor1 * tensor2`.", addcmul),
+    ("aten::addcdiv", "`self + value * tensor1 / tensor2`.", addcdiv),
+];
+
 pub(super) fn family() -> Vec<OpDef> {
     let three = |dtype: fn() -> Dtype| {
         move |def: OpDef| {
@@ -552,9 +558,10 @@ pub(super) fn family() -> Vec<OpDef> {
         }
     };
     let promoted = three(|| Dtype::promote([0, 1, 2]));
-    let mut all =
-        with_variants("aten::addcmul", "", "`self + value * tensor1 * tensor2`.", addcmul, promoted);
-    all.extend(with_variants("aten::addcdiv", "", "`self + value * tensor1 / tensor2`.", addcdiv, promoted));
+    let mut all = Vec::new();
+    for &(name, doc, run) in computing!(SCALED_SUMS.2) {
+        all.extend(with_variants(name, "", doc, run, |def| with_formula(promoted(def), name)));
+    }
     let doc = "`self + weight * (end - self)`.";
     let common = three(|| Dtype::common([0, 1, 2]));
     all.extend(with_variants("aten::lerp", "Tensor", doc, lerp, common));

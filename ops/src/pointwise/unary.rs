@@ -1,6 +1,7 @@
 //! Elementwise functions of one tensor.
 
 use super::formula::{ComplexFormula, Each, Formula, IntegerFormula, formulas, n};
+use super::fused::with_formula;
 use super::number::{Number, quotient};
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
@@ -461,7 +462,7 @@ fn defs(&(name, doc, f, to, tile): &Row) -> Vec<OpDef> {
         let def = def.with(ResultShapes::same_as(0)).with(sample);
         match tile {
             Some(op) => def.with(Pointwise::unary(op)),
-            None => def,
+            None => with_formula(def, name),
         }
     })
 }
