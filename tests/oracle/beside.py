@@ -103,6 +103,87 @@ GROUPS = {
         tokens.append(token)
     return tokens""", [20, 16], [1, 16], [16, 16], [16, 16], [16, 20]),
     ]),
+    # Tensors of up to 4,096 elements in programs of several operators.
+    "programs": (0.083, [
+        row("lstm cell 3x20", """gates = torch.mm(a, d.t()) + torch.mm(b, e.t()) + f
+    i, g, c, o = gates.chunk(4, 1)
+    c = torch.sigmoid(g) * b + torch.sigmoid(i) * torch.tanh(c)
+    return torch.sigmoid(o) * torch.tanh(c), c""", [3, 20], [3, 20], [3, 20], [80, 20], [80, 20], [80]),
+        row("gru cell 8", """gi = torch.mm(a, c.t()) + e
+    gh = torch.mm(b, d.t()) + f
+    ri, zi, ni = gi.chunk(3, 1)
+    rh, zh, nh = gh.chunk(3, 1)
+    r = torch.sigmoid(ri + rh)
+    z = torch.sigmoid(zi + zh)
+    n = torch.tanh(ni + r * nh)
+    return n + z * (b - n)""", [1, 8], [1, 8], [24, 8], [24, 8], [24], [24]),
+        row("mlp 32", """x = torch.relu(torch.nn.functional.linear(a, b, e))
+    x = torch.relu(torch.nn.functional.linear(x, c, e))
+    return torch.nn.functional.linear(x, d, e)""", [1, 32], [32, 32], [32, 32], [32, 32], [32]),
+        *[row(f"chain {n}", """x = torch.tanh(a * b + 1.0)
+    y = torch.sigmoid(x - b) * a
+    z = torch.relu(y + x) * 0.5
+    return torch.exp(-z) + torch.sqrt(torch.abs(y) + 1.0)""", [n], [n]) for n in (16, 256, 4096)],
+        *[row(f"polynomial {n}", """y = a * 0.1 + 0.2
+    y = y * a + 0.3
+    y = y * a + 0.4
+    y = y * a + 0.5
+    y = y * a + 0.6
+    return y * a + 0.7""", [n]) for n in (16, 4096)],
+        *[row(f"broadcast {n}", "return (a + b) * c - a / (b * b + 1.0)", [n, 1], [1, n], [n, n]) for n in (8, 64)],
+        row("softmax 8x32", "return torch.softmax(a, 1)", [8, 32]),
+        row("layer_norm 8x64", "return torch.layer_norm(a, [64], b, c)", [8, 64], [64], [64]),
+        row("reductions 16", """m = a.mean(1, True)
+    d = a - m
+    v = (d * d).sum(1) / 16.0
+    return d.amax(1) + v - a.amin(0) + torch.sqrt(v.sum())""", [16, 16]),
+        row("views in place", """for i in range(64):
+        r = a[i % 16]
+        r[1:9].mul_(0.5)
+        r[0:8].add_(b[i % 16, 8:16])
+    return a""", [16, 16], [16, 16]),
+        row("index loop", """s = a[0]
+    for i in range(1, 32):
+        s = s + a[i] * b[i]
+    return s""", [32, 8], [32, 8]),
+        row("tensor while", """i = torch.zeros([])
+    x = a
+    while bool(i < 64):
+        x = x * 0.5 + 1.0
+        i = i + 1
+    return x""", [4]),
+        row("list stack", """outs = []
+    for i in range(32):
+        outs.append(a[i] * 2.0 + b)
+    return torch.stack(outs)""", [32, 8], [8]),
+        row("rnn loop", """for i in range(32):
+        b = torch.tanh(torch.mm(a[i], c) + torch.mm(b, d) + e)
+    return b""", [32, 1, 16], [1, 16], [16, 16], [16, 16], [16]),
+        row("shape operators", """x = a.view(a.size(0), -1).t().contiguous()
+    x = x.unsqueeze(0).expand(2, x.size(0), x.size(1))
+    x = x.permute(2, 0, 1).reshape(x.size(2), -1)
+    y = torch.cat([x, x], 1)
+    return y.narrow(1, 1, 6).transpose(0, 1).squeeze()""", [4, 2, 4]),
+        row("attention 8x16", """q = torch.matmul(a, b).view(8, 2, 8).transpose(0, 1)
+    k = torch.matmul(a, c).view(8, 2, 8).transpose(0, 1)
+    v = torch.matmul(a, d).view(8, 2, 8).transpose(0, 1)
+    w = torch.softmax(torch.matmul(q, k.transpose(1, 2)) * 0.35, -1)
+    return torch.matmul(w, v).transpose(0, 1).reshape(8, 16)""", [8, 16], [16, 16], [16, 16], [16, 16]),
+        row("suppression loop", """n = a.size(0)
+    areas = (a[:, 2] - a[:, 0]) * (a[:, 3] - a[:, 1])
+    alive = torch.ones([n], dtype=torch.bool)
+    kept: List[int] = []
+    for i in range(n):
+        if bool(alive[i]):
+            kept.append(i)
+            low = torch.max(a[i, :2], a[:, :2])
+            high = torch.min(a[i, 2:], a[:, 2:])
+            size = (high - low).clamp(min=0.0)
+            inter = size[:, 0] * size[:, 1]
+            iou = inter / (areas[i] + areas - inter)
+            alive = alive & (iou <= 0.5)
+    return kept""", [32, 4]),
+    ]),
     "4096": (0.15, [
         *pointwise(4096),
         row("add_ 4096", "return a.add_(b)", [4096], [4096]),
