@@ -3,7 +3,7 @@
 //! A group is compiled together with the code around it ([`build`]): formulas of the operators form one expression,
 //! chunks become views of inputs. At run time the arguments select the path. The tile program ([`tile`]) runs if all
 //! tensors are f32, or all f64, and every output has the shape that all inputs broadcast to. Otherwise the subgraph
-//! runs as bytecode. Both paths produce identical bits.
+//! runs as bytecode. Both paths produce identical bits. Masks are numbers in tiles; those that are outputs are converted to bool.
 
 mod build;
 mod lanes;
