@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::plan::LoopPlan;
+use super::plan::{LoopPlan, is_row_major};
 use super::pointwise::flat;
 use crate::access::{LockSet, Locked};
 use crate::bytes;
@@ -56,7 +56,8 @@ type BlockFn<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 /// function is called with a slice per input and a slice per output to fill, all of one length, until all elements are
 /// done.
 ///
-/// Returns `None` if the outputs would be neither row-major nor in the common layout of the inputs.
+/// Returns `None` unless all inputs have one layout, or all leave the dimensions in row-major order: what a single operator of the
+/// computation would return then has the layout of the outputs.
 ///
 /// # Errors
 /// Returns [`TensorError::DTypeMismatch`] if an input's dtype is not `T`'s, and an error if the shapes do not broadcast
@@ -87,7 +88,9 @@ pub fn blockwise<T: Element, F: FnMut(&[&[T::Raw]], &mut [&mut [T::Raw]])>(
             let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
             let alike =
                 layouts.iter().all(|l| l.sizes() == layout.sizes() && l.strides() == layout.strides());
-            if !alike && !layout.is_contiguous() {
+            // Operators within the computation may read some of the inputs, in any order: their results have this layout only if
+            // no input has another order of dimensions.
+            if !alike && !plan.strides.iter().all(|strides| is_row_major(&plan.sizes, strides)) {
                 return Ok(None);
             }
             plan.insert_first(&layout);
@@ -178,7 +181,7 @@ impl<T: Element> Sweep<'_, T> {
             for (k, source) in self.sources.iter().enumerate() {
                 let Source::Gathered { elements, strides } = source else { continue };
                 if let Some(position) = positions.next() {
-                    gather(elements, self.sizes, strides, position, buffers.of(k, len));
+                    gather_next(elements, self.sizes, strides, position, buffers.of(k, len));
                 }
             }
             let ins: SmallVec<[&[T::Raw]; 8]> = self
@@ -199,7 +202,7 @@ impl<T: Element> Sweep<'_, T> {
     }
 }
 
-/// Bytes of a cache line, and of the longest vectors. Buffers begin at lines, and have a multiple of this number of elements.
+/// Bytes of a cache line, and of the longest vectors.
 const LINE: usize = 64;
 
 /// A block for every input that is not direct.
@@ -210,14 +213,16 @@ struct Buffers<T: Element> {
 
 impl<T: Element> Buffers<T> {
     fn new(sources: &[Source<'_, T::Raw>], block: usize) -> Self {
-        let len = block.next_multiple_of(LINE);
+        // Each block begins at a line.
+        let line = LINE / size_of::<T::Raw>();
+        let len = block.next_multiple_of(line);
         let gathered = sources.iter().filter(|source| !matches!(source, Source::Direct(_))).count();
-        let buffer: Vec<T::Raw> = Vec::with_capacity(LINE + gathered * len);
+        let buffer: Vec<T::Raw> = Vec::with_capacity(line + gathered * len);
         let mut buffers = Buffers { buffer, offsets: SmallVec::new() };
         if gathered > 0 {
             // The capacity suffices, so the elements keep their addresses.
             let start: *const T::Raw = buffers.buffer.as_ptr();
-            let before = start.align_offset(LINE).min(LINE);
+            let before = start.align_offset(LINE).min(line);
             buffers.buffer.resize(before, T::ZERO.to_raw());
         }
         for source in sources {
@@ -243,7 +248,7 @@ impl<T: Element> Buffers<T> {
 }
 
 /// Copies the next elements of a strided iteration until `to` is full.
-fn gather<R: Copy>(
+fn gather_next<R: Copy>(
     elements: &[R],
     sizes: &[i64],
     strides: &[i64],
@@ -310,20 +315,21 @@ mod tests {
         let (a, b, c) = (t(&[40, 30]), t(&[30]), t(&[40, 1]));
         let transposed = t(&[30, 40]).transpose(0, 1).unwrap();
         let one = t(&[1]);
-        let got = sum(&[&a, &b, &c, &one, &transposed]);
+        let every_other = t(&[40, 60]).slice(1, Some(1), None, 2).unwrap();
+        let got = sum(&[&a, &b, &c, &one, &every_other]);
         let got = got.to_vec::<f32>().unwrap();
         for i in 0..40 {
             for j in 0..30 {
-                let w = (i * 30 + j) + j + i + (j * 40 + i);
+                let w = (i * 30 + j) + j + i + (i * 60 + 2 * j + 1);
                 assert_eq!(got[i * 30 + j], w as f32);
             }
         }
         assert_eq!(sum(&[&t(&[0, 3]), &b.narrow(0, 0, 3).unwrap()]).numel(), 0);
         assert_eq!(sum(&[&transposed, &transposed]).strides(), transposed.strides());
-        assert!(
-            blockwise::<f32, _>(&[&transposed, &b], 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {})
-                .unwrap()
-                .is_none()
-        );
+        // The layout of a part of the computation may be another one.
+        for mixed in [[&transposed, &b], [&a, &transposed]] {
+            let made = blockwise::<f32, _>(&mixed, 1, |_| |_: &[&[f32]], _: &mut [&mut [f32]]| {});
+            assert!(made.unwrap().is_none());
+        }
     }
 }

@@ -10,7 +10,7 @@ use super::drive::{PlanTraversal, Segments};
 use super::pack::Pack;
 use super::plan::LoopPlan;
 use super::pointwise::flat;
-use super::small::gather;
+use super::small::gather_all;
 use crate::access::{self, Locked, ReadGuards, WriteGuards, Writes};
 use crate::bytes;
 use crate::create::bytes_of;
@@ -125,10 +125,10 @@ fn copy_few(to: &mut [MaybeUninit<u8>], from: &[u8], source: &Layout, dtype: DTy
 }
 
 fn copy_words<W: bytemuck::Pod>(to: &mut [MaybeUninit<u8>], from: &[u8], source: &Layout) -> bool {
-    let to = bytemuck::try_cast_slice_mut::<u8, W>(bytes::zeroed(to));
     // Elements may have a smaller alignment than words.
-    let (Ok(to), Ok(from)) = (to, bytemuck::try_cast_slice::<u8, W>(from)) else { return false };
-    gather(from, source.sizes(), source.strides(), to);
+    let Ok(from) = bytemuck::try_cast_slice::<u8, W>(from) else { return false };
+    let Ok(to) = bytemuck::try_cast_slice_mut::<u8, W>(bytes::zeroed(to)) else { return false };
+    gather_all(from, source.sizes(), source.strides(), to);
     true
 }
 

@@ -162,3 +162,13 @@ pub(super) fn strides_in(shape: &[i64], layout: &Layout) -> Dims {
     }
     strides
 }
+
+/// Whether an operand with these strides ([`strides_in`]) leaves the dimensions of a fresh result in row-major order, whatever other such
+/// operands there are: the strides get no larger from one dimension to the next, and where they are equal, the sizes do not.
+pub(super) fn is_row_major(shape: &[i64], strides: &[i64]) -> bool {
+    let mut outer: Option<(i64, i64)> = None;
+    shape.iter().zip(strides).filter(|(_, stride)| **stride != 0).all(|(&size, &stride)| {
+        let (step, length) = outer.replace((stride, size)).unwrap_or((i64::MAX, i64::MAX));
+        stride < step || stride == step && size <= length
+    })
+}

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use smallvec::SmallVec;
 
 use super::blockwise::blockwise_len;
-use super::plan::strides_in;
+use super::plan::{is_row_major, strides_in};
 use crate::access::{Locked, ReadFew};
 use crate::broadcast::broadcast_into;
 use crate::bytes;
@@ -88,7 +88,8 @@ pub fn one_strided_block<T: Element>(
     to: impl FnMut(Tensor),
 ) -> Result<bool> {
     let is_large = |input: &&Tensor| input.layout().numel() > blockwise_len::<T::Raw>();
-    if inputs.len() > FEW_INPUTS || outputs > FEW_OUTPUTS || inputs.iter().any(is_large) {
+    let is_few = (1..=FEW_INPUTS).contains(&inputs.len()) && outputs <= FEW_OUTPUTS;
+    if !is_few || inputs.iter().any(is_large) {
         return Ok(false);
     }
     let mut shape = Dims::new();
@@ -104,15 +105,7 @@ pub fn one_strided_block<T: Element>(
     let metas: SmallVec<[&Meta; FEW_INPUTS]> = inputs.iter().map(|input| input.meta()).collect();
     let strides: SmallVec<[Dims; FEW_INPUTS]> =
         metas.iter().map(|meta| strides_in(&shape, &meta.layout)).collect();
-    // Inputs of one dense layout give it to the outputs, also where it differs from the row-major one in dimensions of size 1.
-    let is_kept = |first: &Layout| {
-        first.is_non_overlapping_and_dense()
-            && metas
-                .iter()
-                .all(|meta| meta.layout.sizes() == &shape[..] && meta.layout.strides() == first.strides())
-    };
-    let is_row_major = strides.iter().all(|strides| descend(&shape, strides));
-    if !is_row_major || metas.first().is_none_or(|first| is_kept(&first.layout)) {
+    if !strides.iter().all(|strides| is_row_major(&shape, strides)) {
         return Ok(false);
     }
     let layout = Layout::contiguous(&shape)?;
@@ -143,7 +136,7 @@ impl<'a, T: Element> Copies<'a, T> {
         let (own, rest) = std::mem::take(&mut self.free).split_at_mut(self.length);
         self.free = rest;
         let own = &mut own[..n];
-        gather(elements, self.shape, &self.strides[k], own);
+        gather_all(elements, self.shape, &self.strides[k], own);
         own
     }
 }
@@ -156,18 +149,8 @@ fn is_direct(meta: &Meta, n: usize) -> bool {
 /// The number of elements that copies of [`one_strided_block`] begin at multiples of.
 const COPY_STEP: usize = 16;
 
-/// Whether the strides of an operand, as [`strides_in`] has them, leave the dimensions of a fresh result in row-major order: they get
-/// no larger from one dimension to the next, and where they are equal, the sizes do not.
-fn descend(shape: &[i64], strides: &[i64]) -> bool {
-    let mut outer: Option<(i64, i64)> = None;
-    shape.iter().zip(strides).filter(|(_, stride)| **stride != 0).all(|(&size, &stride)| {
-        let (step, length) = outer.replace((stride, size)).unwrap_or((i64::MAX, i64::MAX));
-        stride < step || stride == step && size <= length
-    })
-}
-
 /// Copies the elements of a strided operand in row-major order: those of `shape`, one at least.
-pub(super) fn gather<R: Copy>(elements: &[R], shape: &[i64], strides: &[i64], to: &mut [R]) {
+pub(super) fn gather_all<R: Copy>(elements: &[R], shape: &[i64], strides: &[i64], to: &mut [R]) {
     // The last two dimensions are loops; the others are counted, because there are few of them.
     let inner = shape.len().saturating_sub(2);
     let (outer, outer_strides) = (&shape[..inner], &strides[..inner]);

@@ -178,10 +178,10 @@ pub trait Real:
     /// which is several times slower.
     fn or_nan(self, nan: bool) -> Self;
 
-    /// Returns 0 if negative; NaN is kept. Vector.
+    /// Returns 0 if negative; NaN and -0 are kept. Vector.
     #[inline(always)]
     fn relu(self) -> Self {
-        if self <= Self::ZERO { Self::ZERO } else { self }
+        if self < Self::ZERO { Self::ZERO } else { self }
     }
 
     /// Returns the smaller number; NaN if either is. Vector.

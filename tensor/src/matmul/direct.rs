@@ -397,29 +397,30 @@ fn rows_of_dots<T: Multiply, const LANES: usize>(a: Matrix<'_, T>, b: Matrix<'_,
             let group = b.part(0..b.rows(), j..j + DOTS);
             let columns = [group.column(0), group.column(1), group.column(2), group.column(3)];
             // SAFETY: row `i` and the `DOTS` columns from `j` on belong to the result.
-            unsafe { to.put(i, j, &dots::<T, LANES>(a, columns)) };
+            unsafe { to.put(i, j, &dots::<T, LANES>(a, columns, DOTS)) };
             j += DOTS;
         }
         if j < n {
             // The last column takes the place of those that do not exist.
             let column = |c: usize| b.column((j + c).min(n - 1));
-            let sums = dots::<T, LANES>(a, [b.column(j), column(1), column(2), column(3)]);
+            let sums = dots::<T, LANES>(a, [b.column(j), column(1), column(2), column(3)], n - j);
             to.put_row_part(i, j, &sums[..n - j]);
         }
     }
 }
 
-/// Computes dot products of `a`, those with more than [`TAIL_LANES`] lanes each in a loop of its own.
+/// Computes the first `count` dot products of `a`, those with more than [`TAIL_LANES`] lanes each in a loop of its own; the others are
+/// unspecified.
 ///
 /// The lanes are stored and loaded, because LLVM would shuffle elements within the loop otherwise.
 #[inline(always)]
-fn dots<T: Multiply, const LANES: usize>(a: &[T], columns: [&[T]; DOTS]) -> [T; DOTS] {
+fn dots<T: Multiply, const LANES: usize>(a: &[T], columns: [&[T]; DOTS], count: usize) -> [T; DOTS] {
     let mut sums = if LANES <= TAIL_LANES {
         let Spilled(lanes) = Spilled::new(lane_sums::<T, LANES, DOTS>(a, columns));
         T::merge_lanes(&lanes)
     } else {
         let mut few = [[T::ZERO; TAIL_LANES]; DOTS];
-        for n in 0..DOTS {
+        for n in 0..count {
             let Spilled([lanes]) = Spilled::new(lane_sums::<T, { 4 * TAIL_LANES }, 1>(a, [columns[n]]));
             TailLanes(few[n]) = folded(&lanes, |a, b| a.add_product(b, T::ONE));
         }
