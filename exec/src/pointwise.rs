@@ -180,6 +180,18 @@ impl TileBuilder {
         self.push(TileOp::Where, [mask, a, b])
     }
 
+    /// Whether masks are used as conditions only, and conditions are masks: as a number a mask would have another dtype.
+    pub fn conditions_are_masks(&self) -> bool {
+        use TileOp::{And, Not, Or, Where};
+        self.steps.iter().all(|step| {
+            let is_condition = |i| matches!(step.op, And | Or | Not) || step.op == Where && i == 0;
+            step.args[..step.op.arity()]
+                .iter()
+                .enumerate()
+                .all(|(i, arg)| self.is_mask(*arg) == is_condition(i))
+        })
+    }
+
     /// Whether a value is a mask.
     pub fn is_mask(&self, value: TileVal) -> bool {
         matches!(value, TileVal::Step(i) if self.steps[i as usize].op.is_mask())
@@ -200,11 +212,13 @@ pub enum TileArg {
 }
 
 impl TileArg {
-    /// Converts the argument to a value of the expression; `None` for complex and non-numeric constants.
+    /// Converts the argument to a value of the expression; `None` for complex and non-numeric constants, and for integers that are
+    /// rounded differently by way of f64.
     pub fn value(self) -> Option<TileVal> {
         match self {
             TileArg::Lanes(v) => Some(v),
             TileArg::Number(Scalar::Complex(_)) => None,
+            TileArg::Number(Scalar::Int(i)) if i as f32 != i as f64 as f32 => None,
             TileArg::Number(n) => Some(TileVal::Const(n.to_f64())),
             TileArg::Absent | TileArg::Other => None,
         }
@@ -259,7 +273,11 @@ impl Pointwise {
             let (x, mut y) = (args.first()?.value()?, args.get(1)?.value()?);
             let one = args.get(2).is_none_or(|a| a.number().is_some_and(|n| n == Scalar::Int(1)));
             if !one {
-                let alpha = args.get(2)?.value()?;
+                // Kernels refuse a number that f32 cannot represent, if the tensors are f32.
+                let alpha = args.get(2)?.value().filter(|alpha| match alpha {
+                    TileVal::Const(alpha) => !alpha.is_finite() || alpha.abs() <= f64::from(f32::MAX),
+                    _ => true,
+                })?;
                 y = b.binary(TileOp::Mul, y, alpha);
             }
             Some(b.binary(op, x, y))

@@ -57,7 +57,9 @@ pub(super) fn build(graph: &Graph) -> Option<Programs> {
     for output in graph.outputs() {
         outputs.push(build.values.get(&output)?.value()?);
     }
-    build.masks_stay_inside()?;
+    if !build.builder.conditions_are_masks() {
+        return None;
+    }
     let is_number = |input: u32| match build.inputs[input as usize] {
         TileInput::Arg(arg) => graph.inputs().nth(arg as usize).is_some_and(|v| !graph.ty(v).is_tensor()),
         TileInput::Piece(_) | TileInput::Whole(_) => false,
@@ -130,20 +132,6 @@ impl Build<'_> {
         for result in graph.results(node) {
             self.input(result, TileInput::Piece(self.pieces));
             self.pieces += 1;
-        }
-        Some(())
-    }
-
-    /// Returns `None` if a mask is used as a number, where its dtype would matter, or a number is used as a mask.
-    fn masks_stay_inside(&self) -> Option<()> {
-        use crate::pointwise::TileOp::{And, Not, Or, Where};
-        for step in self.builder.steps() {
-            for (i, arg) in step.args[..step.op.arity()].iter().enumerate() {
-                let truth = matches!(step.op, And | Or | Not) || (step.op == Where && i == 0);
-                if self.builder.is_mask(*arg) != truth {
-                    return None;
-                }
-            }
         }
         Some(())
     }

@@ -98,6 +98,7 @@ impl FusedGroup {
         if !self.compute(args, rets)? {
             return Ok(false);
         }
+        // Both programs have the outputs in the order of the subgraph's.
         for &output in &self.tiled.program.masks {
             if let Some(IValue::Tensor(mask)) = rets.get_mut(first + output as usize) {
                 *mask = mask.to_dtype(DType::Bool)?;

@@ -23,7 +23,7 @@ pub(super) enum Arithmetic {
 }
 
 impl Arithmetic {
-    fn of(op: Operation) -> Option<Arithmetic> {
+    fn of_step(op: Operation) -> Option<Arithmetic> {
         match op {
             Operation::Single(TileOp::Add) => Some(Arithmetic::Add),
             Operation::Single(TileOp::Sub) => Some(Arithmetic::Sub),
@@ -53,17 +53,17 @@ pub(super) fn paired(expression: &Expression<'_>) -> (Vec<ValueStep>, Vec<Value>
     }
     let mut combined: Vec<Option<ValueStep>> = steps.iter().copied().map(Some).collect();
     for (i, step) in steps.iter().enumerate() {
-        let Some(second) = Arithmetic::of(step.op) else { continue };
+        let Some(second) = Arithmetic::of_step(step.op) else { continue };
         let candidates = [(0, second), (1, second.exchanged())];
         let pair = candidates.into_iter().find_map(|(position, second)| {
             let Value::Step(from) = step.args[position] else { return None };
             let first = combined[from as usize].filter(|first| first.pieces == step.pieces)?;
             // An output is stored too.
             let is_inner = uses[from as usize] == 1 && !expression.outputs.contains(&step.args[position]);
-            let op = Arithmetic::of(first.op).filter(|_| is_inner)?;
+            let op = Arithmetic::of_step(first.op).filter(|_| is_inner)?;
             let [a, b, _] = first.args;
-            // The left operand is always read from memory, so a number goes to the right.
-            let (op, a, b) = if a.is_row() { (op, a, b) } else { (op.exchanged(), b, a) };
+            // The left operand is always read from memory, so a constant goes to the right.
+            let (op, a, b) = if a.is_constant() { (op.exchanged(), b, a) } else { (op, a, b) };
             let args = [a, b, step.args[1 - position]];
             Some((from, ValueStep { op: Operation::Pair([op, second]), args, pieces: step.pieces }))
         });
@@ -104,7 +104,7 @@ pub(super) enum Operand<'a, T> {
 
 /// [`Arithmetic`] as a type, whose method is inlined into loops.
 trait Operator: Copy {
-    fn of<T: Real>(value: T, operand: T) -> T;
+    fn apply<T: Real>(value: T, operand: T) -> T;
 }
 
 #[derive(Clone, Copy)]
@@ -118,28 +118,28 @@ struct Mul;
 
 impl Operator for Add {
     #[inline(always)]
-    fn of<T: Real>(value: T, operand: T) -> T {
+    fn apply<T: Real>(value: T, operand: T) -> T {
         value + operand
     }
 }
 
 impl Operator for Sub {
     #[inline(always)]
-    fn of<T: Real>(value: T, operand: T) -> T {
+    fn apply<T: Real>(value: T, operand: T) -> T {
         value - operand
     }
 }
 
 impl Operator for SubFrom {
     #[inline(always)]
-    fn of<T: Real>(value: T, operand: T) -> T {
+    fn apply<T: Real>(value: T, operand: T) -> T {
         operand - value
     }
 }
 
 impl Operator for Mul {
     #[inline(always)]
-    fn of<T: Real>(value: T, operand: T) -> T {
+    fn apply<T: Real>(value: T, operand: T) -> T {
         value * operand
     }
 }
@@ -162,7 +162,7 @@ impl<O: Operator, T: Real> Half<T> for WithRow<'_, O, T> {
     }
     #[inline(always)]
     fn at(self, value: T, i: usize) -> T {
-        O::of(value, self.1[i])
+        O::apply(value, self.1[i])
     }
 }
 
@@ -176,7 +176,7 @@ impl<O: Operator, T: Real> Half<T> for WithNumber<O, T> {
     }
     #[inline(always)]
     fn at(self, value: T, _: usize) -> T {
-        O::of(value, self.1)
+        O::apply(value, self.1)
     }
 }
 
@@ -225,7 +225,7 @@ pub(super) fn apply<T: Real>(
         (Arithmetic::SubFrom, Row(b)) => apply_after(WithRow(SubFrom, b), second, to, value, c),
         (Arithmetic::Mul, Row(b)) => apply_after(WithRow(Mul, b), second, to, value, c),
         (Arithmetic::Add, Number(b)) => apply_after(WithNumber(Add, b), second, to, value, c),
-        // Equal to the difference in every bit.
+        // Equal to the difference, except for the sign of NaN.
         (Arithmetic::Sub, Number(b)) => apply_after(WithNumber(Add, -b), second, to, value, c),
         (Arithmetic::SubFrom, Number(b)) => apply_after(WithNumber(SubFrom, b), second, to, value, c),
         (Arithmetic::Mul, Number(b)) => apply_after(WithNumber(Mul, b), second, to, value, c),
@@ -282,7 +282,6 @@ mod tests {
                     _ if i == 0 => Value::Input(0),
                     _ => Value::Step(random(2).min(i - 1) as u32 + (i as u32 - 1).saturating_sub(1)),
                 });
-                let args = args.map(|arg| if arg == Value::Step(i as u32) { Value::Input(1) } else { arg });
                 ValueStep { op: Operation::Single(op), args, pieces: 1 }
             })
             .collect()

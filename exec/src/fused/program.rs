@@ -88,9 +88,8 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Whether the value may differ between the lanes of a row.
-    pub(super) fn is_row(self) -> bool {
-        !matches!(self, Value::Const(_))
+    pub(super) fn is_constant(self) -> bool {
+        matches!(self, Value::Const(_))
     }
 
     /// The step that computes the value.

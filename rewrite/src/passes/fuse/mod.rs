@@ -1,7 +1,7 @@
 //! Pointwise fusion: outlines connected pointwise operators into `prim::FusionGroup` nodes, which run as one loop.
 //!
-//! A node can be fused if its operator has a `Pointwise` formula for its constant operands, and its tensors have
-//! floating-point or unknown types. (The interpreter checks unknown types at run time and otherwise runs the group node
+//! A node can be fused if its operator has a `Pointwise` formula for its constant operands, its tensors have
+//! floating-point or unknown types, and its conditions are masks of the same block. (The interpreter checks unknown types at run time and otherwise runs the group node
 //! by node.) Chunks between such nodes are moved up first ([`chunks`]): the operators on the chunks of a sum
 //! become one group, which splits the summands ([`sink`]).
 //!
@@ -20,9 +20,11 @@ use crate::outline::{self, Bounds};
 use crate::pass::{Pass, PassCx, PassError};
 use crate::schedule::Schedule;
 use flambeau_analysis::{AliasDb, Dominance};
-use flambeau_exec::{Pointwise, TileArg, TileBuilder, TileVal};
+use flambeau_exec::{Pointwise, TileArg, TileBuilder, TileOp, TileVal};
 use flambeau_ir::{Graph, IValue, NodeId, Prim, Registry, ValueId};
 use flambeau_tensor::DType;
+use hashbrown::HashSet;
+use rustc_hash::FxBuildHasher;
 use smallvec::SmallVec;
 
 /// See the module documentation.
@@ -43,7 +45,7 @@ impl Pass for Fuse {
         // Each round moves a chunk past one operator of a chain.
         for _ in 0..MAX_ROUNDS {
             let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
-            let plans = chunks::plan(&Fusible { graph, db, registry: &registry }, dominance);
+            let plans = chunks::plan(&Fusible::new(graph, db, &registry), dominance);
             if plans.is_empty() {
                 break;
             }
@@ -56,7 +58,7 @@ impl Pass for Fuse {
             }
         }
         let (graph, (db, dominance)) = cx.with::<(AliasDb, Dominance)>();
-        let fusible = Fusible { graph, db, registry: &registry };
+        let fusible = Fusible::new(graph, db, &registry);
         let members = outline::members(graph, db, dominance, |n| fusible.accepts(n));
         outline::apply(cx, members, Bounds::DEFAULT_BOUNDS, Prim::FusionGroup)?;
         sink::run(cx)
@@ -71,13 +73,24 @@ struct Fusible<'a> {
     graph: &'a Graph,
     db: &'a AliasDb,
     registry: &'a Registry,
+    /// The masks: results of comparisons and of operators on masks, if these can be fused.
+    masks: HashSet<ValueId, FxBuildHasher>,
 }
 
-impl Fusible<'_> {
+impl<'a> Fusible<'a> {
+    fn new(graph: &'a Graph, db: &'a AliasDb, registry: &'a Registry) -> Self {
+        let mut fusible = Fusible { graph, db, registry, masks: HashSet::default() };
+        for node in graph.nodes_deep() {
+            if fusible.formula(node).is_some_and(|(builder, value)| builder.is_mask(value)) {
+                fusible.masks.insert(graph.result(node, 0));
+            }
+        }
+        fusible
+    }
+
     /// Whether a node can join a group.
     fn accepts(&self, node: NodeId) -> bool {
-        let mut builder = TileBuilder::new();
-        self.is_plain(node) && self.formula(node, &mut builder, true).is_some()
+        self.formula(node).is_some()
     }
 
     /// Whether a node can be fused and its operands and results have no writers, so that it may have any position.
@@ -97,10 +110,13 @@ impl Fusible<'_> {
         pure && is_lanes(g, g.result(node, 0))
     }
 
-    /// The node's formula, if there is one for its constants. With `look`, an operand whose producer's formula is a
-    /// mask is replaced by that mask, because only masks can be the condition of a select.
-    fn formula(&self, node: NodeId, builder: &mut TileBuilder, look: bool) -> Option<TileVal> {
+    /// The node's formula, if it can be fused.
+    fn formula(&self, node: NodeId) -> Option<(TileBuilder, TileVal)> {
         let g = self.graph;
+        if !self.is_plain(node) {
+            return None;
+        }
+        let mut builder = TileBuilder::new();
         let mut inputs = 0;
         let mut args: SmallVec<[TileArg; 4]> = SmallVec::new();
         for v in g.operands(node) {
@@ -109,9 +125,11 @@ impl Fusible<'_> {
                 if !is_lanes(g, v) {
                     return None;
                 }
-                let mask = if look && self.is_plain(def) { self.formula(def, builder, false) } else { None };
+                let input = TileVal::Input(inputs);
                 inputs += 1;
-                TileArg::Lanes(mask.filter(|&m| builder.is_mask(m)).unwrap_or(TileVal::Input(inputs - 1)))
+                // Groups have the nodes of one block. Any mask stands for that of the operand.
+                let is_mask = self.masks.contains(&v) && g.parent(def) == g.parent(node);
+                TileArg::Lanes(if is_mask { builder.binary(TileOp::Eq, input, input) } else { input })
             } else if g.is_prim(def, Prim::Constant) {
                 match g.constant(v)? {
                     IValue::None => TileArg::Absent,
@@ -122,7 +140,8 @@ impl Fusible<'_> {
             });
         }
         let row = g.op(node).row()?;
-        self.registry.facet::<Pointwise>(row)?.build(builder, &args)
+        let value = self.registry.facet::<Pointwise>(row)?.build(&mut builder, &args)?;
+        builder.conditions_are_masks().then_some((builder, value))
     }
 }
 
