@@ -578,7 +578,9 @@ impl<'a> Reverse<'a> {
     fn keeps_sizes(&self, node: NodeId) -> bool {
         let g = self.editor.graph();
         let is_pointwise = g.op(node).row().is_some_and(|row| g.registry().facet::<Pointwise>(row).is_some());
-        is_pointwise && g.operands(node).filter(|v| g.ty(*v).is_tensor()).count() == 1
+        // An optional tensor may broadcast the result too.
+        let may_be_tensor = |v: &ValueId| g.ty(*v).unwrap_optional().is_tensor();
+        is_pointwise && g.operands(node).filter(may_be_tensor).count() == 1
     }
 }
 
