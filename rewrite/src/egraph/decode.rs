@@ -157,6 +157,9 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 let children: Option<SmallVec<[Planned; 4]>> =
                     node.children.iter().map(|&k| child(&self.built, k, at)).collect();
                 let children = children?;
+                if self.reorders_read_strides(class, &node) {
+                    return None;
+                }
                 let (op, ty): (Op, Type) = match node.head {
                     NodeHead::Op(id) => (id.into(), self.result_type(class, id)),
                     NodeHead::List(ty) => (Prim::ListConstruct.into(), ty.0),
@@ -177,6 +180,24 @@ impl<'d, 'a> Decoder<'d, 'a> {
         let same = self.original.get(node).map(|&member| &members[member as usize]);
         same.or_else(|| members.iter().find(|m| self.window.egraph.find(m.id) == class))
             .map(|member| member.node)
+    }
+
+    /// Whether a term has the operands of a member of its class in another order, and a use of the member reads its strides, which
+    /// depend on that order.
+    fn reorders_read_strides(&self, class: Id, node: &ENode) -> bool {
+        let sorted = |node: &ENode| {
+            let mut children: SmallVec<[Id; 4]> = node.children.iter().copied().collect();
+            children.sort_unstable();
+            children
+        };
+        self.original.iter().any(|(other, &member)| {
+            let member = &self.window.members[member as usize];
+            other.head == node.head
+                && other.children != node.children
+                && sorted(other) == sorted(node)
+                && self.window.egraph.find(member.id) == class
+                && self.sharing.strides_are_read(member.value)
+        })
     }
 
     /// Notes an existing value as the term of a class. Returns `None` if another member of the class is new memory, of which a

@@ -183,13 +183,17 @@ impl<'a> Sharing<'a> {
     }
 
     /// Whether `old` is new memory, with dense elements from its beginning on, and `new` memory from elsewhere, of which that
-    /// is not known.
+    /// is not known, or the result of the same operator on other operands: the first one determines the order of dimensions, so
+    /// `x + y` and `y + x` may differ in it.
     pub(crate) fn may_change_strides(&self, old: ValueId, new: Planned) -> bool {
-        let is_new = |v: ValueId| {
-            self.graph.op(self.graph.def(v)).row().is_some()
-                && memory_of(self.graph, v) == ResultMemory::NotAnOperand
+        let g = self.graph;
+        let is_new =
+            |v: ValueId| g.op(g.def(v)).row().is_some() && memory_of(g, v) == ResultMemory::NotAnOperand;
+        let is_reordered = |new: ValueId| {
+            let (a, b) = (g.def(old), g.def(new));
+            g.op(a) == g.op(b) && !g.operands(a).eq(g.operands(b))
         };
-        matches!(new, Planned::Value(new) if is_new(old) && !is_new(new))
+        matches!(new, Planned::Value(new) if is_new(old) && (!is_new(new) || is_reordered(new)))
     }
 
     /// Whether a use of a tensor, or of a view of it, may depend on its strides and storage offset.
@@ -204,9 +208,13 @@ impl<'a> Sharing<'a> {
                     return true;
                 }
                 budget -= 1;
-                let is_view = |r: &ValueId| memory_of(g, *r).may_be_operand(used.index as usize);
-                let has_operator = g.op(used.user).row().is_some();
-                stack.extend(g.results(used.user).filter(|r| has_operator && is_view(r)));
+                let is_view = |r: &ValueId| match g.prim(used.user).map(Prim::memory) {
+                    None => memory_of(g, *r).may_be_operand(used.index as usize),
+                    Some(MemoryTransfer::Same) => g.result_index(*r) == used.index as usize,
+                    Some(MemoryTransfer::Continue) => used.index == 0,
+                    Some(_) => false,
+                };
+                stack.extend(g.results(used.user).filter(is_view));
             }
         }
         false
