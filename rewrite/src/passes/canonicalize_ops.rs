@@ -45,12 +45,10 @@ impl Pass for CanonicalizeOps {
             let loc = g.loc(f.node);
             let entries = vec![(names::chunks(), Attr::int(f.chunks)), (names::dim(), Attr::int(f.dim))];
             let attrs = editor.attrs(entries);
-            let made = editor.at(At::before(f.node)).loc(loc).insert(
-                Prim::ConstantChunk,
-                &[f.tensor],
-                attrs,
-                &types,
-            );
+            // Read now: it may be a chunk of a list that was replaced before.
+            let tensor = editor.graph().operand(f.node, 0);
+            let made =
+                editor.at(At::before(f.node)).loc(loc).insert(Prim::ConstantChunk, &[tensor], attrs, &types);
             let results: SmallVec<[ValueId; 8]> = editor.graph().results(made).collect();
             editor.replace_node(f.unpack, &results);
             editor.erase(f.node);
@@ -62,7 +60,6 @@ impl Pass for CanonicalizeOps {
 struct UnpackedChunks {
     node: NodeId,
     unpack: NodeId,
-    tensor: ValueId,
     chunks: i64,
     dim: i64,
 }
@@ -71,7 +68,7 @@ struct UnpackedChunks {
 /// between the two nodes may be observable, and both run equally often.
 fn plan(g: &Graph, node: NodeId) -> Option<UnpackedChunks> {
     let mut operands = g.operands(node);
-    let (tensor, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);
+    let (_, chunks, dim) = (operands.next()?, operands.next()?, operands.next()?);
     let (chunks, dim) = (g.constant(chunks)?.as_int()?, g.constant(dim)?.as_int()?);
     let list = g.results(node).next()?;
     let mut uses = g.uses(list);
@@ -82,5 +79,5 @@ fn plan(g: &Graph, node: NodeId) -> Option<UnpackedChunks> {
     if !whole || !between.all(|n| g.effects(n).may_speculate()) {
         return None;
     }
-    (g.result_count(unpack) as i64 == chunks).then_some(UnpackedChunks { node, unpack, tensor, chunks, dim })
+    (g.result_count(unpack) as i64 == chunks).then_some(UnpackedChunks { node, unpack, chunks, dim })
 }
