@@ -153,9 +153,25 @@ fn rsub(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
+/// Returns the number by which PyTorch multiplies or divides f16 or bf16 elements without rounding it to their dtype: a number, or a
+/// tensor of another dtype without dimensions.
+fn unrounded_number(x: &Tensor, other: Other<'_>, dtype: DType) -> Result<Option<f32>, KernelError> {
+    if !matches!(dtype, DType::F16 | DType::BF16) || x.dtype() != dtype {
+        return Ok(None);
+    }
+    Ok(match other {
+        Other::Number(number) => Some(number.to_f64() as f32),
+        Other::Tensor(t) if t.rank() == 0 && t.dtype() != dtype => Some(t.item()?.to_f64() as f32),
+        Other::Tensor(_) => None,
+    })
+}
+
 fn mul(cx: &KernelCx<'_>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
+    if let Some(number) = unrounded_number(x, other, dtype)? {
+        return Ok(unary_in::<f32>(cx.output_hint(dtype), x, move |a| a * number)?);
+    }
     dispatch!(all, dtype, "mul", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.mul(b))?))
 }
 
@@ -174,6 +190,9 @@ fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
     match mode {
         None => {
             let dtype = to_float(dtype);
+            if let Some(number) = unrounded_number(x, other, dtype)? {
+                return Ok(unary_in::<f32>(cx.output_hint(dtype), x, move |a| a / number)?);
+            }
             dispatch!(carried_floats_complex, dtype, "div", T => Ok(apply::<T>(cx.output_hint(dtype), x, other, |a, b| a.div(b))?))
         }
         Some(b"floor") => floor_divide_in(x, other),
@@ -576,10 +595,10 @@ const ROWS: &[Row] = &[
 ];
 
 fn defs(&(name, overload, doc, f, facts): &Row) -> Vec<OpDef> {
-    with_variants(name, overload, doc, f, |def| decorate(def, (name, overload), facts))
+    with_variants(name, overload, doc, f, |def| decorate(def, name, overload, facts))
 }
 
-fn decorate(def: OpDef, (name, overload): (&str, &str), facts: Facts) -> OpDef {
+fn decorate(def: OpDef, name: &str, overload: &str, facts: Facts) -> OpDef {
     let numeric = overload.contains("Scalar");
     let def =
         if facts.float { def.with(Dtype::float_promote([0, 1])) } else { def.with(Dtype::promote([0, 1])) };

@@ -233,6 +233,7 @@ fn defs(&(name, overloads, doc, f, tile): &Row, to_bool: bool) -> Vec<OpDef> {
             let def = def.with(sample.exact().not_differentiable());
             match tile {
                 Some(op) => def.with(Pointwise::binary(op)),
+                None if numeric => def,
                 None => with_formula(def, name),
             }
         })

@@ -76,7 +76,7 @@ fn number(args: &[TileArg], i: usize) -> Option<f64> {
     }
 }
 
-/// Returns a limit of a range, which may be absent.
+/// Returns a limit of a range: `Some(None)` if it is absent, `None` if it is a constant that no formula is for.
 fn bound(args: &[TileArg], i: usize) -> Option<Option<TileVal>> {
     match args.get(i)? {
         TileArg::Absent => Some(None),
@@ -90,7 +90,7 @@ fn limited(b: &mut TileBuilder, x: TileVal, low: Option<TileVal>, high: Option<T
     high.map_or(x, |high| b.binary(TileOp::Min, x, high))
 }
 
-/// Of `hardtanh` too, whose limits are numbers.
+/// The formula of `clamp`, and of `hardtanh`, whose limits are numbers.
 fn clamp(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
     let (x, low, high) = (lanes(args, 0)?, bound(args, 1)?, bound(args, 2)?);
     (low.is_some() || high.is_some()).then(|| limited(b, x, low, high))
@@ -102,18 +102,22 @@ fn silu(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
     Some(b.binary(TileOp::Mul, x, y))
 }
 
+/// Returns `min(max(x + 3, 0), 6)`.
+fn ramp(b: &mut TileBuilder, x: TileVal) -> TileVal {
+    let y = b.binary(TileOp::Add, x, TileVal::Const(3.0));
+    limited(b, y, Some(TileVal::Const(0.0)), Some(TileVal::Const(6.0)))
+}
+
 fn hardsigmoid(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
-    let x = b.binary(TileOp::Div, lanes(args, 0)?, TileVal::Const(6.0));
-    let x = b.binary(TileOp::Add, x, TileVal::Const(0.5));
-    Some(limited(b, x, Some(TileVal::Const(0.0)), Some(TileVal::Const(1.0))))
+    let y = ramp(b, lanes(args, 0)?);
+    Some(b.binary(TileOp::Div, y, TileVal::Const(6.0)))
 }
 
 fn hardswish(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
     let x = lanes(args, 0)?;
-    let y = b.binary(TileOp::Add, x, TileVal::Const(3.0));
-    let y = limited(b, y, Some(TileVal::Const(0.0)), Some(TileVal::Const(6.0)));
-    let y = b.binary(TileOp::Div, y, TileVal::Const(6.0));
-    Some(b.binary(TileOp::Mul, x, y))
+    let y = ramp(b, x);
+    let y = b.binary(TileOp::Mul, x, y);
+    Some(b.binary(TileOp::Div, y, TileVal::Const(6.0)))
 }
 
 fn leaky_relu(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
@@ -133,8 +137,7 @@ fn hardshrink(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
 
 fn softshrink(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
     let (x, lambda) = (lanes(args, 0)?, number(args, 1).filter(|lambda| *lambda >= 0.0)?);
-    let lambda = TileVal::Const(lambda);
-    let minus = b.unary(TileOp::Neg, lambda);
+    let (minus, lambda) = (TileVal::Const(-lambda), TileVal::Const(lambda));
     let above = b.binary(TileOp::Gt, x, lambda);
     let below = b.binary(TileOp::Lt, x, minus);
     let [lower, higher] = [TileOp::Sub, TileOp::Add].map(|op| b.binary(op, x, lambda));
@@ -153,12 +156,13 @@ fn threshold(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
     Some(b.select(is_below, TileVal::Const(value), x))
 }
 
-/// Of two numbers the result has the default dtype, whatever the condition was computed from.
 fn where_self(b: &mut TileBuilder, args: &[TileArg]) -> Option<TileVal> {
-    let [condition, x, y] = [lanes(args, 0)?, args.get(1)?.value()?, args.get(2)?.value()?];
-    let is_number = |value: TileVal| matches!(value, TileVal::Const(_));
-    let is_plain = b.is_mask(condition) && !b.is_mask(x) && !b.is_mask(y) && !(is_number(x) && is_number(y));
-    is_plain.then(|| b.select(condition, x, y))
+    let operand = |i| match args.get(i)? {
+        TileArg::Lanes(value) => Some(*value),
+        _ => Some(TileVal::Const(number(args, i)?)),
+    };
+    let (condition, x, y) = (lanes(args, 0)?, operand(1)?, operand(2)?);
+    Some(b.select(condition, x, y))
 }
 
 /// Returns `value * a`, without the product if the value is 1.

@@ -54,6 +54,11 @@ fn where_self(cx: &KernelCx<'_>) -> Computed {
         )));
     }
     let dtype = promoted(cx, &[1, 2])?;
+    for i in [1, 2] {
+        if cx.arg(i)?.as_tensor().is_none() {
+            in_range(cx.scalar(i)?, dtype)?;
+        }
+    }
     let (a, b) = (in_dtype(cx, 1, dtype)?, in_dtype(cx, 2, dtype)?);
     Ok(choose(dtype, condition, &a, &b)?)
 }
@@ -519,7 +524,9 @@ fn selections() -> Vec<OpDef> {
                 } else {
                     ResultShapes::broadcast([0, 1, 2])
                 };
-                with_formula(def.with(shape).with(Dtype::promote([1, 2])).with(sample), "aten::where")
+                let def = def.with(shape).with(Dtype::promote([1, 2])).with(sample);
+                // Of two numbers the result has the default dtype, whatever the condition was computed from.
+                if overload == "Scalar" { def } else { with_formula(def, "aten::where") }
             },
         ));
     }

@@ -117,8 +117,8 @@ formulas! {
     digamma(x) = x.digamma();
     mish(x) = x * x.exp().ln_1p().tanh();
     log_of_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
-    hardsigmoid(x) = (x / n(6.0) + n(0.5)).max_nan(n(0.0)).min_nan(n(1.0));
-    hardswish(x) = x * ((x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0));
+    hardsigmoid(x) = (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
+    hardswish(x) = x * (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
     frac(x) = x - x.trunc();
     deg2rad(x) = x * n(std::f64::consts::PI / 180.0);
     rad2deg(x) = x * n(180.0 / std::f64::consts::PI);

@@ -5,6 +5,7 @@
 
 mod docs;
 mod facts;
+mod formulas;
 mod gradients;
 mod hostile;
 mod matrix;
