@@ -473,13 +473,35 @@ fn fresh(
     let layout = if layouts.is_empty() { Layout::scalar() } else { plan.output_layout(&layouts)? };
     plan.insert_first(&layout);
     plan.coalesce();
-    if let Some(crosswise_input) = transposed_input(&plan, &metas) {
-        let copy = inputs[crosswise_input].clone_contiguous()?;
-        let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
-        inputs[crosswise_input] = &copy;
-        return fresh(&inputs, blocks, out, max_row, kernel);
+    match transposed_input(&plan, &metas) {
+        Some(crosswise) => fresh_with_copy(crosswise, inputs, blocks, out, layout, max_row, kernel),
+        None => fresh_by(inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), max_row, kernel),
     }
-    fresh_by(inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), max_row, kernel)
+}
+
+/// As [`fresh`], with a row-major copy of an input; the layout of the result is that of the inputs as they were.
+#[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
+fn fresh_with_copy(
+    copied: usize,
+    inputs: &[&Tensor],
+    blocks: &[DType],
+    out: Out,
+    layout: Layout,
+    max_row: usize,
+    kernel: BlockKernel<'_>,
+) -> Result<Tensor> {
+    let copy = inputs[copied].clone_contiguous()?;
+    let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::from_slice(inputs);
+    inputs[copied] = &copy;
+    let metas: SmallVec<[&Meta; 4]> = inputs.iter().map(|input| input.meta()).collect();
+    let layouts: SmallVec<[&Layout; 4]> = metas.iter().map(|meta| &meta.layout).collect();
+    let mut plan = LoopPlan::new(layout.sizes().into(), &layouts);
+    plan.insert_first(&layout);
+    plan.coalesce();
+    match transposed_input(&plan, &metas) {
+        Some(crosswise) => fresh_with_copy(crosswise, &inputs, blocks, out, layout, max_row, kernel),
+        None => fresh_by(&inputs, &metas, blocks, out, layout, &Traversal::Plan(&plan), max_row, kernel),
+    }
 }
 
 /// Returns the index of an input that the iteration would read across its cache lines instead of along them. If it is
