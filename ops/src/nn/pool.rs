@@ -96,14 +96,29 @@ fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelErr
     Ok(windows(along, &slide.dilation))
 }
 
-/// Returns an error if the padding exceeds half of the kernel. As in PyTorch, this is independent of the dilation.
+/// Returns an error if the padding exceeds half of the kernel. As in PyTorch, this is independent of the dilation, but the message is
+/// not.
 fn check_padding(slide: &Slide) -> Result<(), KernelError> {
-    match slide.padding.iter().zip(&slide.kernel).find(|(pad, kernel)| **pad > **kernel / 2) {
-        None => Ok(()),
-        Some((pad, kernel)) => Err(KernelError::input(format!(
-            "pad should be smaller than or equal to half of kernel size, but got pad={pad}, kernel_size={kernel}"
-        ))),
-    }
+    let (pads, kernels) = (&slide.padding[..], &slide.kernel[..]);
+    let Some(at) = (0..pads.len()).find(|&d| pads[d] > kernels[d] / 2) else { return Ok(()) };
+    let (pad, kernel) = (pads[at], kernels[at]);
+    let extent = |d: usize| kernels[d].saturating_sub(1).saturating_mul(slide.dilation[d]).saturating_add(1);
+    let outside = (0..pads.len()).find(|&d| pads[d] > extent(d) / 2);
+    let half = "pad should be smaller than or equal to half of kernel size, but got";
+    Err(KernelError::input(match (pads, kernels, outside) {
+        ([_], _, _) => format!(
+            "max_pool1d() padding should be at most half of kernel size, but got padding={pad} and kernel_size={kernel}"
+        ),
+        (_, _, Some(d)) => format!(
+            "pad should be at most half of effective kernel size, but got pad={}, kernel_size={} and dilation={}",
+            pads[d], kernels[d], slide.dilation[d]
+        ),
+        ([h, w], [kh, kw], _) => format!("{half} padW = {w}, padH = {h}, kW = {kw}, kH = {kh}"),
+        ([t, h, w], [kt, kh, kw], _) => {
+            format!("{half} kT: {kt} kW: {kw} kH: {kh} padT: {t} padW: {w} padH: {h}")
+        }
+        _ => format!("{half} pad={pad}, kernel_size={kernel}"),
+    }))
 }
 
 /// `(self, kernel_size, stride, padding, dilation, ceil_mode)`.

@@ -142,9 +142,9 @@ def pooled_beyond_half():
 # run: masked(tensor([[True, False, False], [False, False, False], [False, True, False]])) ~= tensor([[1.0, 1.0, 0.0]], f32)
 # run: masked(tensor([False, False, True])) ~= tensor([[0.0, 0.0, 1.0]], f32)
 # run: masked_columns(tensor([[True, False, False], [False, False, False], [False, True, False]])) ~= tensor([[2.0], [0.0], [2.0]], f32)
-# run: pooled(full([1, 3, 3, 14], 1, f32), [2, 2], [3, 3], [2, 1], [3, 1]) raises "pad should be smaller than or equal to half of kernel size, but got pad=2, kernel_size=2"
+# run: pooled(full([1, 3, 3, 14], 1, f32), [2, 2], [3, 3], [2, 1], [3, 1]) raises "pad should be smaller than or equal to half of kernel size, but got padW = 1, padH = 2, kW = 2, kH = 2"
 # run: pooled(full([1, 3, 9, 14], 1, f32), [2, 3], [3, 3], [1, 1], [3, 2]) == [1, 3, 3, 4]
-# run: pooled_line(full([1, 3, 9], 1, f32), 2, 2, 3) raises "pad should be smaller than or equal to half of kernel size, but got pad=2, kernel_size=2"
+# run: pooled_line(full([1, 3, 9], 1, f32), 2, 2, 3) raises "max_pool1d() padding should be at most half of kernel size, but got padding=2 and kernel_size=2"
 # run: pooled_line(full([1, 3, 9], 1, f32), 3, 1, 3) == ([1, 3, 5], [1, 3, 5])
 # run: padded(full([1, 1, 2], 1, f32), [1, 1, 5, 3, 0, -1]) raises "The input size 1, plus negative padding 0 and -1 resulted in a negative output size, which is invalid. Check dimension 0 of your input."
 # run: padded(full([1, 1, 2], 1, f32), [0, 0, -1, 0]) ~= full([1, 0, 2], 0, f32)
@@ -195,4 +195,4 @@ def pooled_beyond_half():
 # run: surrounded(tensor([1, 2], i64), [-1, 0], nan) == tensor([2], i64)
 # run: surrounded(tensor([1.0], f16), [1, 0], 1e9) raises "without overflow"
 # run: layer_stats(-inf, 2) ~= (tensor([nan, nan], f32), tensor([[nan]], f32), tensor([[nan]], f32))
-# run: pooled_beyond_half() raises "pad should be smaller than or equal to half of kernel size, but got pad=2, kernel_size=2"
+# run: pooled_beyond_half() raises "pad should be smaller than or equal to half of kernel size, but got padW = 1, padH = 2, kW = 2, kH = 2"
