@@ -56,7 +56,7 @@ type BlockFn<'f, R> = &'f mut dyn FnMut(&[&[R]], &mut [&mut [R]]);
 /// function is called with a slice per input and a slice per output to fill, all of one length, until all elements are
 /// done.
 ///
-/// Returns `None` unless all inputs have one layout, or all leave the dimensions in row-major order: what a single operator of the
+/// Returns `None` unless all inputs have one dense layout, or all leave the dimensions in row-major order: what a single operator of the
 /// computation would return then has the layout of the outputs.
 ///
 /// # Errors

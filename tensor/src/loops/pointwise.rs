@@ -480,7 +480,7 @@ fn fresh(
 }
 
 /// As [`fresh`], with a row-major copy of an input; the layout of the result is that of the inputs as they were.
-#[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
+#[allow(clippy::too_many_arguments, reason = "its callers share all of it")]
 fn fresh_with_copy(
     copied: usize,
     inputs: &[&Tensor],
@@ -518,7 +518,7 @@ fn transposed_input(plan: &LoopPlan, metas: &[&Meta]) -> Option<usize> {
 }
 
 /// Iterates over inputs and a fresh output.
-#[allow(clippy::too_many_arguments, reason = "the two callers share all of it")]
+#[allow(clippy::too_many_arguments, reason = "its callers share all of it")]
 fn fresh_by(
     inputs: &[&Tensor],
     metas: &[&Meta],
