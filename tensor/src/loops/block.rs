@@ -282,6 +282,7 @@ impl<'a> BlockKernel<'a> {
     /// # Safety
     /// As for [`TypedCode::run`], for such an `n`.
     #[inline(never)]
+    #[allow(clippy::needless_range_loop, reason = "the constant number of rows is unrolled")]
     unsafe fn compute_few<const N: usize>(self, out: *mut u8, inputs: &[&[u8]], n: usize) {
         assert!(self.form.group_bytes <= size_of::<[u128; N]>(), "invariant: a group has at most `N` words");
         let mut groups = [[0_u128; N]; MAX_INPUTS];

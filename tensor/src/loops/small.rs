@@ -29,7 +29,7 @@ const FEW_PARTS: usize = 16;
 /// Largest number of elements of an output of [`each_row`], in blocks: `blockwise` divides more among threads.
 const MAX_ROW_BLOCKS: usize = 8;
 
-/// As [`blockwise`](super::blockwise), for iterations of a single block over few inputs, all of which are row-major and have the shape of
+/// As [`blockwise`](super::blockwise()), for iterations of a single block over few inputs, all of which are row-major and have the shape of
 /// the outputs, except that dimensions of size 1 in front may be missing. The preparations of `blockwise` take several
 /// times as long as such a block.
 ///
