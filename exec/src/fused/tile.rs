@@ -8,20 +8,17 @@ use super::lanes::{self, GROUP};
 use super::pairs::{self, Operand};
 use super::program::{Operation, Slot, Step, TileProgram};
 use super::rows::RowPlan;
-use flambeau_tensor::loops::blockwise_len;
+use flambeau_tensor::loops::{LINE, blockwise_len};
 use flambeau_tensor::math::Real;
 use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
 
-/// A buffer of [`blockwise_len`] elements. It begins at a cache line: vectors that cross lines take twice as long.
+/// A buffer of [`blockwise_len`] elements, which begins at a cache line ([`LINE`]).
 #[derive(Default)]
 struct Tile<T> {
     /// The buffer, and what precedes its first cache line.
     elements: Vec<T>,
     start: usize,
 }
-
-/// Bytes of a cache line, and of the longest vectors.
-const LINE: usize = 64;
 
 impl<T: Real> Tile<T> {
     fn new() -> Self {

@@ -27,6 +27,9 @@ pub const fn blockwise_len<T>() -> usize {
     8192 / size_of::<T>()
 }
 
+/// Bytes of a cache line, and of the longest vectors: those that cross lines take twice as long.
+pub const LINE: usize = 64;
+
 /// Minimum elements per thread: a program of a few steps takes some microseconds for them.
 pub(super) const PART: usize = 1 << 14;
 
@@ -201,9 +204,6 @@ impl<T: Element> Sweep<'_, T> {
         }
     }
 }
-
-/// Bytes of a cache line, and of the longest vectors.
-const LINE: usize = 64;
 
 /// A block for every input that is not direct.
 struct Buffers<T: Element> {

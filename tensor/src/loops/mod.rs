@@ -20,7 +20,7 @@ mod repeat;
 mod small;
 
 pub use block::Map;
-pub use blockwise::{blockwise, blockwise_len};
+pub use blockwise::{LINE, blockwise, blockwise_len};
 pub(crate) use copy::{copied, copy, copy_fresh};
 pub(crate) use pack::Pack;
 pub use plan::{layout_after, strides_after};

@@ -1,9 +1,9 @@
 //! Pointwise fusion: outlines connected pointwise operators into `prim::FusionGroup` nodes, which run as one loop.
 //!
 //! A node can be fused if its operator has a `Pointwise` formula for its constant operands, its tensors have
-//! floating-point or unknown types, and its conditions are masks of the same block. (The interpreter checks unknown types at run time and otherwise runs the group node
-//! by node.) Chunks between such nodes are moved up first ([`chunks`]): the operators on the chunks of a sum
-//! become one group, which splits the summands ([`sink`]).
+//! floating-point or unknown types, and its conditions are masks of the same block. (The interpreter checks unknown types, and
+//! whether the masks are in the group, and otherwise runs the group node by node.) Chunks between such nodes are moved up first
+//! ([`chunks`]): the operators on the chunks of a sum become one group, which splits the summands ([`sink`]).
 //!
 //! Lists of chunks are replaced by single nodes and common subexpressions are merged before; dead code is removed after.
 //!
