@@ -69,6 +69,34 @@ fn an_unread_write_may_lose_its_error() {
     assert_eq!(ends(&text.replace("detach(%y)", "detach(%x)")), [""; 0], "the memory is the caller's");
 }
 
+#[test]
+fn keys_do_not_need_the_values() {
+    let text = "graph(%x : Tensor):
+  %a : str = prim::Constant[value=\"a\"]()
+  %b : str = prim::Constant[value=\"b\"]()
+  %y : Tensor = aten::mm(%x, %x)
+  %d : Dict(str, Tensor) = prim::DictConstruct(%a, %y)
+  %keys : str[] = aten::keys(%d)
+  %z : Tensor = aten::pop(%d, %a)
+  %has : bool = aten::__contains__(%d, %a)
+  %r : Tensor = prim::If(%has)
+    block0():
+      -> (%z)
+    block1():
+      -> (%x)
+  %other : Tensor = aten::get(%d, %b, %y)
+  %count : int = aten::len(%keys)
+  return (%r, %count)
+";
+    assert_eq!(ends(text), ["ok"]);
+    assert_eq!(
+        ends(&text.replace("aten::pop(%d, %a)", "aten::__getitem__(%d, %a)")),
+        [""; 0],
+        "the key is there"
+    );
+    assert_eq!(ends(&text.replace("(%r, %count)", "(%r, %other)")), [""; 0], "the default is returned");
+}
+
 /// The unneeded errors of the program are more than all choices of them that are tried.
 #[test]
 fn the_errors_of_a_task_may_remain_without_those_of_the_program() {
@@ -414,10 +442,8 @@ with prim::fork_0 = graph(%a : Tensor):
 #[test]
 fn a_branch_that_writes_only_its_own_values_needs_no_condition() {
     let text = "graph(%x : Tensor):
-  %k : str = prim::Constant[value=\"k\"]()
   %y : Tensor = aten::mm(%x, %x)
-  %d : Dict(str, Tensor) = prim::DictConstruct(%k, %y)
-  %c : bool = aten::__contains__(%d, %k)
+  %c : bool = aten::is_nonzero(%y)
   %r : Tensor = prim::If(%c)
     block0():
       %p : Tensor = aten::mul(%x, %y)

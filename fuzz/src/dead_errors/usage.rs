@@ -61,7 +61,7 @@ impl ContinuedRun {
                     OperandUse::Moves
                 }
             }
-            OpKind::Row(id) => match graph.registry().facet::<ContainerOp>(id).and_then(stored_element) {
+            OpKind::Row(id) => match graph.registry().facet::<ContainerOp>(id).map(moved_element) {
                 Some(None) if is_itself() => OperandUse::Computes,
                 Some(None) => OperandUse::Moves,
                 // The list and the position must be known.
@@ -104,18 +104,17 @@ pub(super) fn without_condition(
     }
 }
 
-/// Returns the position of the operand that an operator stores in a list; `Some(None)` if it only counts or moves elements,
-/// without a look at them, and `None` for operators that are judged by their effects.
-fn stored_element(what: &ContainerOp) -> Option<Option<usize>> {
+/// Returns the position of the operand that an operator stores in a container, or returns for a key that is not there;
+/// `None` if it only counts, moves or removes elements. No operator of this facet looks at an element.
+fn moved_element(what: &ContainerOp) -> Option<usize> {
+    use ContainerOp::{
+        Append, Clear, Concat, Contains, Copy, Count, Delete, Extend, Get, Insert, Item, Items, Keys, Pop,
+        Repeat, Replace, Reverse, Slice, Value, Values,
+    };
     match what {
-        ContainerOp::Count
-        | ContainerOp::Item
-        | ContainerOp::Slice
-        | ContainerOp::Concat
-        | ContainerOp::Copy
-        | ContainerOp::Value => Some(None),
-        ContainerOp::Append => Some(Some(1)),
-        ContainerOp::Insert | ContainerOp::Replace => Some(Some(2)),
-        _ => None,
+        Count | Item | Slice | Concat | Copy | Value | Repeat | Contains | Keys | Values | Items | Extend
+        | Delete | Pop | Clear | Reverse => None,
+        Append => Some(1),
+        Insert | Replace | Get => Some(2),
     }
 }
