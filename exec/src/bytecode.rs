@@ -194,6 +194,8 @@ for_each_operation! {
     Drop,
     /// Adds 1 to counter `a`.
     Count,
+    /// Passes `operand b` to the observer, as the value of profiling node `a`.
+    Observe,
     /// `s[a]` = length of the list `operand b`.
     ListLen,
     /// `s[a]` = element `s[c]` of the list `v[b]` of integers.
@@ -578,6 +580,8 @@ pub struct Code {
     pub(crate) bailouts: Box<[u32]>,
     pub(crate) failed: BailoutFailures,
     pub(crate) counters: Vec<NodeCounter>,
+    /// The `prim::profile` of values.
+    pub(crate) profiles: Vec<NodeId>,
     pub(crate) n_scalars: u32,
     pub(crate) n_values: u32,
     /// Maximal number of operands of a kernel's site.

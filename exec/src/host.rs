@@ -86,8 +86,17 @@ pub trait HostCalls: Send {
     fn cast(&mut self, value: IValue, ty: Type) -> Result<IValue, KernelError>;
 }
 
-/// Receiver of the values that pass through profiling nodes.
-pub type Observer = Box<dyn FnMut(&Graph, NodeId, &[IValue]) + Send>;
+/// Receiver of the values that pass through profiling nodes. A closure of these parameters is one.
+pub trait ProfileReceiver: Any + Send {
+    /// Receives the operands of a profiling node of a graph.
+    fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]);
+}
+
+impl<F: FnMut(&Graph, NodeId, &[IValue]) + Send + 'static> ProfileReceiver for F {
+    fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
+        self(graph, node, values);
+    }
+}
 
 /// Formatter of printed tensors.
 pub type TensorText = fn(&mut dyn std::fmt::Write, &Tensor) -> std::fmt::Result;
@@ -152,7 +161,7 @@ struct Services {
     warn: Option<WarnSink>,
     states: Vec<(TypeId, Box<dyn Any + Send>)>,
     calls: Option<Box<dyn HostCalls>>,
-    observer: Option<Observer>,
+    observer: Option<Box<dyn ProfileReceiver>>,
     timing: Option<NodeTimes>,
     counts: Option<InstructionCounts>,
 }
@@ -574,21 +583,18 @@ impl Host {
         }
     }
 
-    /// Sets the receiver of profiled values.
-    pub fn set_observer(&mut self, observer: Option<Observer>) -> &mut Self {
-        self.services().observer = observer;
-        self
-    }
-
-    /// Returns the receiver of profiled values and leaves none.
-    pub fn take_observer(&mut self) -> Option<Observer> {
-        self.services.as_mut().and_then(|services| services.observer.take())
+    /// Sets the receiver of profiled values; returns the old one.
+    pub fn set_observer(
+        &mut self,
+        observer: Option<Box<dyn ProfileReceiver>>,
+    ) -> Option<Box<dyn ProfileReceiver>> {
+        std::mem::replace(&mut self.services().observer, observer)
     }
 
     /// Passes values to the observer, if one is set.
     pub fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
         if let Some(observer) = self.services.as_mut().and_then(|services| services.observer.as_mut()) {
-            observer(graph, node, values);
+            observer.observe(graph, node, values);
         }
     }
 

@@ -39,7 +39,7 @@ pub use callees::Callees;
 pub use error::{ExecError, Fault, KernelError, TraceEntry};
 pub use eval::{EvalLimits, eval_node, run_node};
 pub use fast_path::{DictList, FastPath};
-pub use host::{CancelToken, Host, HostCalls, Warning};
+pub use host::{CancelToken, Host, HostCalls, ProfileReceiver, Warning};
 pub use instruction_counts::{CodeCounts, InstructionCounts};
 pub use intrinsic::{Intrinsic, OfElement, OfTransposed, ScalarKind, ScalarOp};
 pub use isolation::Isolation;

@@ -127,6 +127,7 @@ impl Code {
             UnboxI | UnboxF | UnboxB | ListLen | StrLen | DictLen => format!("s{} = {name} {}", i.a, o(i.b)),
             Drop => format!("Drop v{}", i.a),
             Count => format!("Count {}", i.a),
+            Observe => format!("Observe {}", o(i.b)),
             Jmp => format!("Jmp {}", i.c),
             JTrue | JFalse => format!("{name} {} -> {}", s(i.a, ScalarKind::Bool), i.c),
             JIEq | JINe | JILt | JILe => {

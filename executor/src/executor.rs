@@ -31,11 +31,12 @@ use crate::settings::{ExecutorSettings, MAX_FAILED_RUNS};
 use crate::spec::{ArgumentSpec, CompleteArgumentSpec};
 use crate::specialize::{Blocks, ProfileIndices, annotate, has_assumptions, profile_index, profile_nodes};
 use flambeau_exec::vm::Arguments;
-use flambeau_exec::{Code, ExecError, Host, Vm, fits_inputs};
-use flambeau_ir::{Graph, IValue};
+use flambeau_exec::{Code, ExecError, Host, ProfileReceiver, Vm, fits_inputs};
+use flambeau_ir::{Graph, IValue, NodeId, NodeMap};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -125,6 +126,8 @@ struct Profiled {
     code: Arc<Code>,
     /// Number of profiling nodes.
     profile_nodes: usize,
+    /// The index of each profiling node.
+    indices: NodeMap<Option<usize>>,
     blocks: Blocks,
 }
 
@@ -502,13 +505,15 @@ impl Executor {
 
     /// Sets the code with profiling nodes, and prepares the saved profiles that fit it.
     pub(crate) fn set_profiled(&self, code: Code, attributes: Vec<AttributePath>) {
-        let (profile_nodes, blocks) = (profile_nodes(code.graph()).len(), Blocks::of(&code));
-        let counted = blocks.len();
+        let (nodes, blocks) = (profile_nodes(code.graph()), Blocks::of(&code));
+        let (profile_nodes, counted) = (nodes.len(), blocks.len());
+        let mut indices = NodeMap::for_nodes(code.graph(), None);
+        nodes.into_iter().for_each(|node| indices[node] = profile_index(code.graph(), node));
         let inputs = code.graph().inputs().len();
         let mut state = self.state.lock();
         // A function is profiled at most once, so it is not set yet.
         let _ = self.attributes.set(attributes);
-        state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes, blocks }));
+        state.profiled = Some(Arc::new(Profiled { code: Arc::new(code), profile_nodes, indices, blocks }));
         state.saved.retain(|saved| saved.fits(inputs, profile_nodes, counted));
     }
 
@@ -569,41 +574,48 @@ fn run(
     })
 }
 
-/// Runs the function with profiling nodes. The host's own receiver of profiled values keeps receiving those of other
-/// nodes.
+/// The receiver of the values of a profiled run.
+struct RunObserver {
+    profiled: Arc<Profiled>,
+    profile: RunProfile,
+    /// The host's own receiver, which keeps receiving the values of other nodes.
+    other: Option<Box<dyn ProfileReceiver>>,
+}
+
+impl ProfileReceiver for RunObserver {
+    fn observe(&mut self, graph: &Graph, node: NodeId, values: &[IValue]) {
+        let is_own = std::ptr::eq(graph, &raw const **self.profiled.code.graph());
+        match (is_own.then(|| self.profiled.indices[node]).flatten(), values) {
+            (Some(index), [value, ..]) => self.profile.observe(index, value),
+            _ => self.other.iter_mut().for_each(|other| other.observe(graph, node, values)),
+        }
+    }
+}
+
+/// Runs the function with profiling nodes.
 fn run_profiled(
     machine: &mut Vm,
-    profiled: &Profiled,
+    profiled: &Arc<Profiled>,
     args: &mut Vec<IValue>,
     host: &mut Host,
 ) -> (Result<IValue, ExecError>, Option<RunProfile>) {
-    let shared = Arc::new(Mutex::new((RunProfile::new(args, profiled.profile_nodes), host.take_observer())));
-    let receiver = Arc::clone(&shared);
-    let own = Arc::clone(profiled.code.graph());
-    host.set_observer(Some(Box::new(move |graph, node, values| {
-        let mut receiver = receiver.lock();
-        let (profile, other) = &mut *receiver;
-        let index = if std::ptr::eq(graph, &*own) { profile_index(graph, node) } else { None };
-        match (index, values) {
-            (Some(index), [value, ..]) => profile.observe(index, value),
-            _ => {
-                if let Some(other) = other {
-                    other(graph, node, values);
-                }
-            }
-        }
-    })));
+    let observer = RunObserver {
+        profiled: Arc::clone(profiled),
+        profile: RunProfile::new(args, profiled.profile_nodes),
+        other: host.set_observer(None),
+    };
+    host.set_observer(Some(Box::new(observer)));
     let before: Vec<u64> = profiled.code.counts().map(|(_, count)| count).collect();
     let result = run(machine, &profiled.code, args, host);
-    host.set_observer(None);
-    // The receiver was dropped with the observer, so this is the only reference.
-    let parts = Arc::into_inner(shared).map(Mutex::into_inner);
-    let (mut profile, other) = parts.map_or((None, None), |(profile, other)| (Some(profile), other));
-    if let Some(profile) = &mut profile {
-        profile.set_blocks(profiled.blocks.runs(&before, &profiled.code));
-    }
+    // A program that sets another receiver has no profile.
+    let observer =
+        host.set_observer(None).and_then(|own| (own as Box<dyn Any>).downcast::<RunObserver>().ok());
+    let Some(RunObserver { mut profile, other, .. }) = observer.map(|own| *own) else {
+        return (result, None);
+    };
+    profile.set_blocks(profiled.blocks.runs(&before, &profiled.code));
     host.set_observer(other);
-    (result, profile)
+    (result, Some(profile))
 }
 
 #[cfg(test)]

@@ -168,6 +168,7 @@ impl Observed {
     /// Adds a value of the same run.
     fn add(&mut self, value: &IValue) {
         match (&mut *self, value) {
+            (Observed::Unobserved, _) => *self = Observed::of(value),
             (Observed::Tensors(seen), IValue::Tensor(t)) => {
                 // In loops most values repeat.
                 let again = seen.dtype == Some(t.dtype())

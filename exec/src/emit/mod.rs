@@ -117,6 +117,7 @@ pub(crate) struct Emit<'g> {
     interned: InternedStrings,
     params: Vec<Operand>,
     counters: Vec<NodeCounter>,
+    profiles: Vec<NodeId>,
     opens: Vec<OpenConstruct>,
     /// The last jump target: the instruction there must not be combined with the one before it.
     label: u32,
@@ -198,6 +199,7 @@ impl Code {
             bailouts,
             failed: BailoutFailures::default(),
             counters: emit.counters,
+            profiles: emit.profiles,
         }
     }
 }
@@ -241,6 +243,7 @@ impl<'g> Emit<'g> {
             interned: InternedStrings::default(),
             params: Vec::new(),
             counters: Vec::new(),
+            profiles: Vec::new(),
             opens: Vec::new(),
             label: 0,
         };

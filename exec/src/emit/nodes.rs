@@ -214,6 +214,12 @@ impl Emit<'_> {
                 self.counters.push(NodeCounter::new(node));
                 self.push(node, Opcode::Count, counter, 0, 0);
             }
+            Prim::Profile if self.graph.operand_count(node) == 1 && self.graph.result_count(node) == 1 => {
+                let (at, value) = (self.profiles.len() as u32, self.peek(self.graph.operand(node, 0)));
+                self.profiles.push(node);
+                self.push(node, Opcode::Observe, at, value.0, 0);
+                self.transfer(node);
+            }
             Prim::AwaitableWait => self.call(node, SiteOp::Await, 0),
             prim if structural::is_control(prim) => self.with_subgraph(node, prim),
             prim => self.call_site(node, Opcode::Op, SiteOp::Prim(prim), 0, Vec::new()),

@@ -100,7 +100,7 @@ impl<'c> Notes<'c> {
             Op | Fused | BailOut | Call | Ret => self.of_site(op, i, node, &mut notes),
             // The sites of these follow, and the others neither store values nor access containers.
             Read | Transposed | View | StrAddInt | AnyDefined | Join | Sync | Is | IsNot | MovV | Drop
-            | Count => {}
+            | Count | Observe => {}
             UnboxI | UnboxF | UnboxB | Jmp | JTrue | JFalse => {}
             StrLen | StrByte | StrGet | StrEq | StrNe | StrFind | StrNext | StrNextV => {}
             JIEq | JINe | JILt | JILe | JFEq | JFNe | JFLt | JFLe | JFNlt | JFNle => {}

@@ -300,7 +300,8 @@ macro_rules! dispatch {
                 }
                 None => $step,
             },
-            Opcode::Count
+            Opcode::Count => $values.code.counters[$i.a as usize].count(),
+            Opcode::Observe
             | Opcode::DictSeq
             | Opcode::DictLen
             | Opcode::ListSetV
@@ -344,6 +345,10 @@ pub(super) fn execute(
             }
             Opcode::View => {
                 *at += if views::run(i, s, &mut ValueFrame { code, v, env }) { 2 } else { 1 };
+            }
+            Opcode::Observe => {
+                steps::observe(i, code, s, v, env);
+                *at += 1;
             }
             Opcode::Ret => return Exit::Return(i.a),
             _ => {
@@ -559,7 +564,7 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
         Opcode::UnboxI => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Int, code, s, v)?,
         Opcode::UnboxF => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Float, code, s, v)?,
         Opcode::UnboxB => s[i.a as usize] = steps::unbox(i.b, ScalarKind::Bool, code, s, v)?,
-        Opcode::Count => code.counters[i.a as usize].count(),
+        Opcode::Observe => steps::observe(&i, code, s, v, env),
         Opcode::ListLen => s[i.a as usize] = steps::list(i.b, code, v)?.len() as u64,
         Opcode::ListGetI => s[i.a as usize] = get(i, ScalarKind::Int, code, s, v)?,
         Opcode::ListGetF => s[i.a as usize] = get(i, ScalarKind::Float, code, s, v)?,

@@ -475,6 +475,13 @@ pub(super) fn is(i: &Instr, code: &Code, s: &[u64], v: &[IValue]) -> u64 {
     u64::from(same == (i.op == Opcode::Is))
 }
 
+/// Passes a value to the observer.
+pub(super) fn observe(i: &Instr, code: &Code, s: &[u64], v: &[IValue], env: &mut StepBuffers<'_>) {
+    let mut word = IValue::None;
+    let value = peek(Operand(i.b), code, s, v, &mut word);
+    env.host.observe(code.graph(), code.profiles[i.a as usize], std::slice::from_ref(value));
+}
+
 /// Returns the value of an operand without moving it; a word is boxed in `word`.
 #[inline(always)]
 fn peek<'a>(

@@ -46,7 +46,7 @@ fn check(case: &Case) -> CheckOutcome {
     let watch = Arc::new(Mutex::new(Watch::default()));
     let mut host = host();
     let sees = Arc::clone(&watch);
-    host.set_observer(Some(Box::new(move |_, node, values| {
+    host.set_observer(Some(Box::new(move |_: &Graph, node: NodeId, values: &[IValue]| {
         if let Some((after, shown)) = shows.get(&node) {
             sees.lock().unwrap_or_else(PoisonError::into_inner).observe_values(*after, shown, values);
         }

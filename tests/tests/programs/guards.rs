@@ -38,7 +38,7 @@ fn observe(graph: &Graph, case: &Case, see: impl FnMut(i64, &Tensor) + Send + 's
     let mut host = Host::quiet();
     host.set_fuel(100_000);
     let see = Mutex::new(see);
-    host.set_observer(Some(Box::new(move |graph, node, values| {
+    host.set_observer(Some(Box::new(move |graph: &Graph, node: NodeId, values: &[IValue]| {
         if let (Some(index), [IValue::Tensor(tensor), ..]) = (index(graph, node), values) {
             (see.lock().unwrap())(index, tensor);
         }

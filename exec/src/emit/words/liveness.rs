@@ -145,7 +145,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             word(Operand(i.c)).into_iter().for_each(|r| f(Read(r)));
         }
         AppendI | AppendF | AppendB => f(Read(i.b)),
-        Load | AppendV => word(Operand(i.b)).into_iter().for_each(|r| f(Read(r))),
+        Load | AppendV | Observe => word(Operand(i.b)).into_iter().for_each(|r| f(Read(r))),
         Is | IsNot | StrEq | StrNe => {
             [i.b, i.c].into_iter().filter_map(|o| word(Operand(o))).for_each(|r| f(Read(r)));
             f(Write(i.a));
