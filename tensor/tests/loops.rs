@@ -543,3 +543,40 @@ fn matrices_of_any_size_are_transposed() {
         assert_eq!(wide.to_vec::<i64>().unwrap(), (0..n).map(at).collect::<Vec<_>>(), "{rows} by {columns}");
     }
 }
+
+/// The order in which elements are compared depends on the strides; the sign of a zero does not.
+#[test]
+fn the_extreme_of_zeros_is_the_same_for_any_strides() {
+    let mut seed = 5;
+    for sizes in [[7, 8, 96], [2, 513, 2], [1, 1, 1000], [33, 1, 2]] {
+        let count = sizes.iter().product::<i64>() as usize;
+        let zeros: Vec<f64> =
+            (0..count).map(|_| if random(&mut seed) % 3 == 0 { 0.0 } else { -0.0 }).collect();
+        for dtype in [DType::F32, DType::F64, DType::F16] {
+            let x = Tensor::from_slice(&zeros, &sizes).unwrap().to_dtype(dtype).unwrap();
+            let reversed = x.transpose(0, 2).unwrap().contiguous().unwrap().transpose(0, 2).unwrap();
+            for dims in [&[0_i64][..], &[2], &[0, 2], &[0, 1, 2]] {
+                let signs = |x: &Tensor| {
+                    let ends = [reduce::amax, reduce::amin].map(|f| f(x, Some(dims), true).unwrap());
+                    ends.map(|end| {
+                        indices(end.sizes()).iter().map(|i| at(&end, i).is_sign_negative()).collect()
+                    })
+                };
+                let (all, of_reversed): ([Vec<bool>; 2], _) = (signs(&x), signs(&reversed));
+                assert_eq!(all, of_reversed, "{sizes:?} {dims:?} {dtype:?}");
+                let grouped = indices(&sizes).into_iter().map(|index| {
+                    let kept: Vec<i64> =
+                        (0..3).map(|d| if dims.contains(&d) { 0 } else { index[d as usize] }).collect();
+                    (kept, at(&x, &index).is_sign_negative())
+                });
+                let mut groups: BTreeMap<Vec<i64>, [bool; 2]> = BTreeMap::new();
+                for (kept, is_negative) in grouped {
+                    let [max, min] = groups.entry(kept).or_insert([true, false]);
+                    (*max, *min) = (*max && is_negative, *min || is_negative);
+                }
+                assert!(groups.values().map(|g| g[0]).eq(all[0].iter().copied()), "largest of {sizes:?}");
+                assert!(groups.values().map(|g| g[1]).eq(all[1].iter().copied()), "smallest of {sizes:?}");
+            }
+        }
+    }
+}

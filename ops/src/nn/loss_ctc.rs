@@ -62,6 +62,13 @@ fn problem(
     let [time, batch, count] = *logs.sizes() else {
         return refuse(format!("Expected 3-dimensional tensor, but got {}-dimensional tensor", logs.rank()));
     };
+    let checking = "(while checking arguments for ctc_loss_allocate_outputs)";
+    if !matches!(targets.rank(), 1 | 2) {
+        return refuse(format!(
+            "Expected 1 to 2 dimensions, but got {}-dimensional tensor for argument #2 'targets' {checking}",
+            targets.rank()
+        ));
+    }
     if !(0..count).contains(&blank) {
         return refuse("blank must be in label range".to_owned());
     }
@@ -69,12 +76,32 @@ fn problem(
         if all.len() as i64 != batch {
             return refuse(format!("{name} must be of size batch_size"));
         }
-        if all.iter().any(|n| *n < 0) {
-            return refuse(format!("{name} must be non-negative"));
+    }
+    for (name, all) in [("input_lengths", &input), ("target_lengths", &target)] {
+        if let Some(n) = all.iter().find(|n| **n < 0) {
+            return refuse(format!("Expected {name} to have value at least 0, but got value {n} {checking}"));
         }
     }
-    if let Some(n) = input.iter().find(|n| **n > time) {
-        return refuse(format!("Expected input_lengths to have value at most {time}, but got value {n}"));
+    let longest_target = target.iter().copied().max().unwrap_or(0);
+    let rows = if targets.rank() == 1 { target.iter().sum() } else { batch };
+    if targets.sizes()[0] != rows {
+        return refuse(format!(
+            "Expected tensor to have size {rows} at dimension 0, but got size {} for argument #2 'targets' {checking}",
+            targets.sizes()[0]
+        ));
+    }
+    if let &[_, width] = targets.sizes()
+        && width < longest_target
+    {
+        return refuse(format!(
+            "Expected tensor to have size at least {longest_target} at dimension 1, but got size {width} for argument #2 \
+             'targets' {checking}"
+        ));
+    }
+    if let Some(n) = input.iter().copied().max().filter(|n| *n > time) {
+        return refuse(format!(
+            "Expected input_lengths to have value at most {time}, but got value {n} {checking}"
+        ));
     }
     let values = targets.to_vec::<i64>()?;
     let mut labels = Vec::new();
@@ -82,14 +109,7 @@ fn problem(
     for (i, &n) in target.iter().enumerate() {
         let n = n as usize;
         let start = match targets.sizes() {
-            [_, width] => {
-                if n as i64 > *width {
-                    return refuse(format!(
-                        "Expected tensor to have size at least {n} at dimension 1, but got size {width}"
-                    ));
-                }
-                i * *width as usize
-            }
+            [_, width] => i * *width as usize,
             _ => at,
         };
         at += n;
@@ -101,10 +121,7 @@ fn problem(
         }
         labels.push(own.iter().map(|l| *l as usize).collect());
     }
-    let longest = match targets.sizes() {
-        [_, width] => *width as usize,
-        _ => target.iter().copied().max().unwrap_or(0) as usize,
-    };
+    let longest = target.iter().copied().max().unwrap_or(0) as usize;
     Ok(Problem {
         logs: logs.to_vec::<f64>()?,
         time: time as usize,

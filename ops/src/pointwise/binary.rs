@@ -422,7 +422,7 @@ fn fmin(cx: &KernelCx<'_>) -> Computed {
     extreme_number(cx, false)
 }
 
-/// Like [`extreme`], but a number takes precedence over NaN.
+/// Like [`extreme`], but a number takes precedence over NaN, and of equal ones, which may be zeros, the result is the second.
 fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
@@ -431,7 +431,7 @@ fn extreme_number(cx: &KernelCx<'_>, max: bool) -> Computed {
     }
     dispatch!(carried_floats, dtype, "fmax", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
         let (p, q) = (a.acc(), b.acc());
-        if p.is_nan() || (!q.is_nan() && if max { q > p } else { q < p }) { b } else { a }
+        if p.is_nan() || (!q.is_nan() && if max { q >= p } else { q <= p }) { b } else { a }
     })?))
 }
 

@@ -5,7 +5,7 @@ use super::fused::with_formula;
 use super::number::Number;
 use super::unary::{PiecewiseMap, TableFormula};
 use crate::compute::computing;
-use crate::support::{Computed, in_range, with_variants, with_variants_named};
+use crate::support::{Computed, cpp_name, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
@@ -109,8 +109,8 @@ fn lerp(cx: &KernelCx<'_>) -> Computed {
         if let Some(other) = other.filter(|other| other.dtype() != a.dtype()) {
             return Err(KernelError::input(format!(
                 "expected dtype {} for `{name}` but got dtype {}",
-                a.dtype().ir_name(),
-                other.dtype().ir_name()
+                cpp_name(a.dtype()),
+                cpp_name(other.dtype())
             )));
         }
     }
@@ -185,7 +185,7 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     let value = match cx.arg(2)?.as_tensor() {
         Some(t) if t.rank() > 0 => {
             return Err(KernelError::input(format!(
-                "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+                "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
                 t.rank()
             )));
         }
@@ -193,7 +193,10 @@ fn masked_fill(cx: &KernelCx<'_>) -> Computed {
         None => in_range(cx.scalar(2)?, x.dtype())?,
     };
     if mask.dtype() != DType::Bool {
-        return Err(KernelError::input("masked_fill_ only supports boolean masks"));
+        return Err(KernelError::input(format!(
+            "masked_fill_ only supports boolean masks, but got mask with dtype {}",
+            cpp_name(mask.dtype())
+        )));
     }
     if cx.is_in_place() && x.layout().internal_overlap() == Overlap::Yes {
         return masked_fill_once(x, mask, value);
@@ -246,8 +249,8 @@ formulas! {
     fn(cx: &KernelCx<'_>) -> Computed = activation(This, cx);
     leaky_relu(x, slope) = if x > n(0.0) { x } else { x * slope };
     elu(x, alpha, scale, input_scale) =
-        if x > n(0.0) { x * scale } else { (x * input_scale).expm1() * alpha * scale };
-    celu_of(x, alpha) = if x > n(0.0) { x } else { (x * (A::ONE / alpha)).expm1() * alpha };
+        if x > n(0.0) { x * scale } else { (Real::exp(x * input_scale) - n(1.0)) * alpha * scale };
+    celu_of(x, alpha) = if x > n(0.0) { x } else { (Real::exp(x * (A::ONE / alpha)) - n(1.0)) * alpha };
     softplus(x, beta, threshold) =
         if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
     limited(x, low, high) = x.max_nan(low).min_nan(high);
@@ -256,7 +259,7 @@ formulas! {
         if x > lambda { x - lambda } else if x < -lambda { x + lambda } else { x * n(0.0) };
     selu(x) = {
         let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
-        if x > n(0.0) { x * scale } else { x.expm1() * alpha * scale }
+        if x > n(0.0) { x * scale } else { (Real::exp(x) - n(1.0)) * alpha * scale }
     };
 }
 
@@ -283,11 +286,11 @@ fn hardtanh(cx: &KernelCx<'_>) -> Computed {
     if !x.dtype().is_integral(false) {
         return limited(cx);
     }
-    let limit = |i: usize| Ok::<_, KernelError>(in_range(cx.scalar(i)?, x.dtype())?.to_i64());
-    let (low, high) = (limit(1)?, limit(2)?);
-    if !x.dtype().is_signed() && (low < 0 || high < 0) {
+    if !x.dtype().is_signed() && (cx.scalar(1)?.to_f64() < 0.0 || cx.scalar(2)?.to_f64() < 0.0) {
         return Err(KernelError::input("cannot do hardtanh on an unsigned type with negative limits"));
     }
+    let limit = |i: usize| Ok::<_, KernelError>(in_range(cx.scalar(i)?, x.dtype())?.to_i64());
+    let (low, high) = (limit(1)?, limit(2)?);
     Ok(unary_in::<i64>(x.dtype(), x, move |v: i64| v.max(low).min(high))?)
 }
 
@@ -304,12 +307,7 @@ fn gelu(cx: &KernelCx<'_>) -> Computed {
     let tanh = match cx.str_bytes(1)? {
         b"none" => false,
         b"tanh" => true,
-        other => {
-            let name = String::from_utf8_lossy(other);
-            return Err(KernelError::input(format!(
-                "approximate argument must be either none or tanh, not {name}"
-            )));
-        }
+        _ => return Err(KernelError::input("approximate argument must be either none or tanh.")),
     };
     if tanh { gelu_tanh(x) } else { gelu_of(x) }
 }

@@ -191,8 +191,8 @@ pub(super) fn tanh(x: f64) -> f64 {
     // Beyond 20 the result is 1; below, the exponential needs no care at the ends.
     let (n, r) = reduce(2.0 * a, 0.0, 40.0);
     let power = exp2_int(n);
-    let large = (1.0 - 2.0 / (power * expm1_small(r) + (power + 1.0))).copysign(x);
-    select_unpredictable(a < 0.625, small, large)
+    let large = 1.0 - 2.0 / (power * expm1_small(r) + (power + 1.0));
+    select_unpredictable(a < 0.625, small, large).copysign(x)
 }
 
 #[inline(always)]

@@ -172,6 +172,7 @@ pub fn prod(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
 /// # Errors
 /// As for [`sum`]; also if the dtype is an integer type.
 pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    let which = if dtype.is_some() { "Optional" } else { "Input" };
     let dtype = dtype.unwrap_or(x.dtype());
     let mask = dim_mask(dims, x.rank())?;
     let n = count(x, mask) as f64;
@@ -181,7 +182,7 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
         DType::C64 => fold(x, mask, keepdim, add::<crate::Complex<f32>>(|a, b| a + b), |v| v / n as f32),
         DType::C128 => fold(x, mask, keepdim, add::<crate::Complex<f64>>(|a, b| a + b), |v| v / n),
         _ => Err(TensorError::value(format!(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. \
+            "mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. \
              Got: {}",
             dtype.ir_name()
         ))),
@@ -189,15 +190,25 @@ pub fn mean(x: &Tensor, dims: Option<&[i64]>, keepdim: bool, dtype: Option<DType
     .into_dtype(dtype)
 }
 
-/// Returns an error if a reduction without an identity has no elements.
-fn check_not_empty(op: &'static str, x: &Tensor, mask: u64) -> Result<()> {
-    if count(x, mask) > 0 || (x.numel() == 0 && reduced_sizes(x.sizes(), mask, false).contains(&0)) {
+/// Returns an error if a reduction without an identity has no elements, or reduces an empty dimension.
+fn check_not_empty(op: &'static str, x: &Tensor, dims: Option<&[i64]>) -> Result<()> {
+    if x.numel() > 0 {
         return Ok(());
     }
-    Err(TensorError::value(format!(
-        "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
-         the 'dim' argument."
-    )))
+    let Some(dims) = dims.filter(|dims| !dims.is_empty()) else {
+        return Err(TensorError::value(format!(
+            "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with \
+             the 'dim' argument."
+        )));
+    };
+    for &dim in dims {
+        if x.sizes().get(wrap_dim(dim, x.rank())?) == Some(&0) {
+            return Err(TensorError::value(format!(
+                "{op}(): Expected reduction dim {dim} to have non-zero size."
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the largest elements; NaN takes precedence.
@@ -224,7 +235,7 @@ fn extreme(
     largest: bool,
 ) -> Result<Tensor> {
     let mask = dim_mask(dims, x.rank())?;
-    check_not_empty(op, x, mask)?;
+    check_not_empty(op, x, dims)?;
     fn ints(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
         if largest {
             fold(x, mask, keepdim, Binary { identity: i64::MIN, f: |a: i64, b: i64| a.max(b) }, |v| v)
@@ -233,12 +244,12 @@ fn extreme(
         }
     }
     fn floats<T: Real>(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
-        // A comparison with NaN is false, so a running NaN stays; a new NaN is inserted by `or_nan`.
+        // The order of the elements depends on the strides; the result must not.
         if largest {
-            let f = |a: T, b: T| if b > a { b } else { a }.or_nan(b.is_nan());
+            let f = |a: T, b: T| a.max_of_set(b);
             fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f }, |v| v)
         } else {
-            let f = |a: T, b: T| if b < a { b } else { a }.or_nan(b.is_nan());
+            let f = |a: T, b: T| a.min_of_set(b);
             fold(x, mask, keepdim, Binary { identity: T::INFINITY, f }, |v| v)
         }
     }

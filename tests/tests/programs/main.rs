@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's helpers may panic")]
 
 mod bodies;
+mod corners;
 mod decomposed;
 mod derivatives;
 mod gradients;
