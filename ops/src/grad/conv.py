@@ -38,7 +38,7 @@ def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stri
 
 def convolution_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, output_padding: List[int], groups: int) -> Tensor:
     if grad.is_complex():
-        return convolved_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
+        return convolved_weight_gradient(input.conj() if transposed else grad, grad if transposed else input.conj(), weight, stride, padding, dilation, groups)
     g = batched_as(grad, weight)
     x = batched_as(input, weight)
     return torch.convolution_backward(g, x, weight, None, stride, padding, dilation, transposed, output_padding, groups, [False, True, False])[1]
@@ -53,7 +53,7 @@ def convolved_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, strid
         return torch.zeros_like(weight) + filled(grad.sum(), 0.0) + filled(input.sum(), 0.0)
     n = weight.dim() - 2
     g = batched_as(grad, weight)
-    x = batched_as(input, weight).conj()
+    x = batched_as(input, weight)
     s = each(stride, n)
     p = each(padding, n)
     d = each(dilation, n)
