@@ -1,6 +1,8 @@
 //! Comparison of every operator's derivative formula with finite differences of its kernel, on the operator's samples.
 //!
-//! A derivative is tested along a random direction of all inputs at once, in f64. Second derivatives, which come from
+//! A derivative is tested along a random direction of all inputs at once, in f64 and in complex numbers. As in PyTorch, the
+//! gradient of a complex number is the direction of steepest ascent: the real part of its scalar product with a direction
+//! is the derivative along that direction. Second derivatives, which come from
 //! recorded walks, are compared with differences of first ones. At points where a function is not
 //! differentiable the two may differ, so a derivative counts as wrong if it differs more often than it agrees.
 
@@ -21,6 +23,7 @@ const TRIALS: u64 = 6;
 
 /// Operators whose derivative formula is intentionally not the derivative of the kernel, with the reason.
 const EXCEPTIONS: &[(&str, &str)] = &[
+    ("aten::polar", "the derivative is that of a magnitude that is not negative, as in PyTorch"),
     ("aten::ctc_loss", "PyTorch's derivative is with respect to unnormalized scores"),
     ("aten::as_strided_scatter", "PyTorch's derivative also covers the elements that the source replaces"),
     ("aten::scatter", "several source elements with one target all get its gradient, as in PyTorch"),
@@ -62,20 +65,17 @@ const WITHOUT_DERIVATIVE: &[(&str, &[usize], &str)] = &[
     ("aten::native_group_norm", &[1, 2], "mean and inverse deviation have no derivative in PyTorch"),
 ];
 
+/// Parts of the messages with which PyTorch refuses derivatives of complex numbers.
+const REFUSED: [&str; 2] = [
+    "does not support automatic differentiation for outputs with complex dtype",
+    "in the complex case are specified up to multiplication by e^{i phi}",
+];
+
 /// Operators for which no sample can be tested, with the reason.
 const UNTESTABLE: &[(&[&str], &str)] = &[
     (
-        &[
-            "aten::_conj",
-            "aten::_fft_c2c",
-            "aten::_fft_c2r",
-            "aten::conj",
-            "aten::imag",
-            "aten::istft",
-            "aten::view_as_real",
-            "aten::view_as_real_copy",
-        ],
-        "the arguments are complex",
+        &["aten::_fft_c2c", "aten::_fft_c2r", "aten::istft", "aten::linalg_eig"],
+        "the arguments or results are complex",
     ),
     (&["aten::acosh", "aten::arccosh"], "the samples are outside of the domain"),
     (&["aten::_ctc_loss", "aten::_ctc_loss.Tensor"], "impossible states have infinite values"),
@@ -90,10 +90,10 @@ const UNTESTABLE: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// Returns the value with `f` applied to every floating-point tensor in it.
+/// Returns the value with `f` applied to every floating-point or complex tensor in it.
 pub(super) fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IValue {
     match value {
-        IValue::Tensor(t) if t.dtype().is_floating() => IValue::Tensor(f(t)),
+        IValue::Tensor(t) if t.dtype().is_floating() || t.dtype().is_complex() => IValue::Tensor(f(t)),
         IValue::List(list) => {
             let items = list.to_vec().iter().map(|item| mapped(item, f)).collect();
             IValue::List(List::from_values(list.elem_type(), items))
@@ -102,7 +102,7 @@ pub(super) fn mapped(value: &IValue, f: &mut dyn FnMut(&Tensor) -> Tensor) -> IV
     }
 }
 
-/// Returns the f64 tensors in values.
+/// Returns the f64 and complex tensors in values.
 fn f64_tensors<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> {
     let mut found = Vec::new();
     for value in values {
@@ -111,19 +111,39 @@ fn f64_tensors<'a>(values: impl IntoIterator<Item = &'a IValue>) -> Vec<Tensor> 
             t.clone()
         });
     }
-    found.retain(|t| t.dtype() == DType::F64);
+    found.retain(|t| matches!(t.dtype(), DType::F64 | DType::C128));
     found
 }
 
+/// Returns the elements, of complex numbers both parts.
 fn elements(t: &Tensor) -> Vec<f64> {
-    t.to_vec::<f64>().unwrap()
+    if t.dtype().is_complex() { t.view_as_real().unwrap() } else { t.clone() }.to_vec::<f64>().unwrap()
+}
+
+/// Returns a tensor of the dtype and sizes of another.
+fn of_elements(values: &[f64], like: &Tensor) -> Tensor {
+    if like.dtype().is_complex() {
+        let sizes: Vec<i64> = like.sizes().iter().copied().chain([2]).collect();
+        return Tensor::from_slice(values, &sizes).unwrap().view_as_complex().unwrap();
+    }
+    Tensor::from_slice(values, like.sizes()).unwrap()
 }
 
 fn drawn_like(t: &Tensor, g: &mut Gen<'_>) -> Tensor {
-    let values: Vec<f64> = (0..t.numel()).map(|_| g.float(-1.0, 1.0)).collect();
-    Tensor::from_slice(&values, t.sizes()).unwrap()
+    let values: Vec<f64> = elements(t).iter().map(|_| g.float(-1.0, 1.0)).collect();
+    of_elements(&values, t)
 }
 
+/// Returns complex numbers: those of the tensor, or its elements with random imaginary parts.
+fn with_imaginary_parts(t: &Tensor, g: &mut Gen<'_>) -> Tensor {
+    if t.dtype().is_complex() {
+        return t.to_dtype(DType::C128).unwrap();
+    }
+    let pairs: Vec<f64> = elements(t).iter().flat_map(|x| [*x, g.float(-1.0, 1.0)]).collect();
+    of_elements(&pairs, &t.to_dtype(DType::C128).unwrap())
+}
+
+/// Returns the real part of the scalar product.
 fn dot(a: &Tensor, b: &Tensor) -> f64 {
     elements(a).iter().zip(elements(b)).map(|(x, y)| x * y).sum()
 }
@@ -182,22 +202,25 @@ fn in_f64(entry: &GradientEntry, moves: &[bool], args: Vec<IValue>) -> Vec<IValu
     let whole = |i: usize, t: &Tensor| formulas && moves[i] && t.dtype().is_integral(false);
     let converted = |(i, value): (usize, IValue)| match value {
         IValue::Tensor(t) if whole(i, &t) => IValue::Tensor(t.to_dtype(DType::F64).unwrap()),
-        other => mapped(&other, &mut |t| t.to_dtype(DType::F64).unwrap()),
+        other => mapped(&other, &mut |t| match t.dtype().is_complex() {
+            true => t.clone(),
+            false => t.to_dtype(DType::F64).unwrap(),
+        }),
     };
     args.into_iter().enumerate().map(converted).collect()
 }
 
-/// Returns the arguments with `f` applied to the floating-point tensors of those selected by `moves`.
+/// Returns the arguments with `f` applied to the floating-point and complex tensors of those selected by `moves`.
 fn moved(args: &[IValue], moves: &[bool], f: &mut dyn FnMut(&Tensor) -> Tensor) -> Vec<IValue> {
     args.iter().zip(moves).map(|(arg, moves)| if *moves { mapped(arg, f) } else { arg.clone() }).collect()
 }
 
-/// Returns the f64 tensors of the arguments selected by `moves`.
+/// Returns the f64 and complex tensors of the arguments selected by `moves`.
 fn leaves_of(args: &[IValue], moves: &[bool]) -> Vec<Tensor> {
     f64_tensors(args.iter().zip(moves).filter(|(_, moves)| **moves).map(|(arg, _)| arg))
 }
 
-/// A sample of an operator in f64.
+/// A sample of an operator in f64 or complex numbers.
 struct Trial<'s> {
     session: &'s Session,
     op: OpId,
@@ -216,9 +239,11 @@ struct Trial<'s> {
 const STEP: f64 = 1e-6;
 
 fn attempt(session: &Session, op: OpId, entry: &GradientEntry, order: Order, g: &mut Gen<'_>) -> Outcome {
-    let Some(trial) = Trial::draw(session, op, entry, g) else { return Outcome::Skipped };
+    let Some(trial) = Trial::draw(session, op, entry, order == Order::Complex, g) else {
+        return Outcome::Skipped;
+    };
     let compared = match order {
-        Order::First => trial.first(),
+        Order::First | Order::Complex => trial.first(),
         Order::Second => trial.second(g),
     };
     match compared {
@@ -231,6 +256,8 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, order: Order, g: 
         Ok(None) => Outcome::Skipped,
         // Missing features, and samples that only match other overloads.
         Err(error) if matches!(error.fault, Fault::Unsupported | Fault::Misuse) => Outcome::Skipped,
+        // Refused as in PyTorch: derivatives that it does not have, and those that are not unique.
+        Err(error) if REFUSED.iter().any(|text| error.message.contains(text)) => Outcome::Skipped,
         Err(error) => Outcome::Differs(error.message),
     }
 }
@@ -240,19 +267,30 @@ fn attempt(session: &Session, op: OpId, entry: &GradientEntry, order: Order, g: 
 enum Order {
     First,
     Second,
+    /// First derivatives, of complex numbers.
+    Complex,
 }
 
 /// A measured and a stated derivative, and the scale of their tolerance; `None` if the sample cannot be measured.
 type Compared = Result<Option<(f64, f64, f64)>, flambeau::Error>;
 
 impl<'s> Trial<'s> {
-    fn draw(session: &'s Session, op: OpId, entry: &GradientEntry, g: &mut Gen<'_>) -> Option<Trial<'s>> {
+    fn draw(
+        session: &'s Session,
+        op: OpId,
+        entry: &GradientEntry,
+        is_complex: bool,
+        g: &mut Gen<'_>,
+    ) -> Option<Trial<'s>> {
         let registry = session.registry();
         let schema = registry.schema(op);
         let sample = registry.facet::<Sample>(op).unwrap();
         let args = sample.make(schema, g);
         let moves = moving(schema, entry, args.len());
-        let args = in_f64(entry, &moves, args);
+        let mut args = in_f64(entry, &moves, args);
+        if is_complex {
+            args = args.iter().map(|arg| mapped(arg, &mut |t| with_imaginary_parts(t, g))).collect();
+        }
         let leaves = leaves_of(&args, &moves);
         let (first, again) = (run(registry, op, &args)?, run(registry, op, &args)?);
         let values =
@@ -267,7 +305,7 @@ impl<'s> Trial<'s> {
             .map_or(&[][..], |row| row.1);
         let mut weight = |i: usize, t: &Tensor| {
             let drawn = drawn_like(t, g);
-            if constant_results.contains(&i) { Tensor::zeros(t.sizes(), DType::F64).unwrap() } else { drawn }
+            if constant_results.contains(&i) { Tensor::zeros(t.sizes(), t.dtype()).unwrap() } else { drawn }
         };
         let results = first.iter().enumerate();
         let weights: Vec<Tensor> = results
@@ -283,7 +321,7 @@ impl<'s> Trial<'s> {
         moved(&self.args, &self.moves, &mut |t| {
             let direction = elements(directions.next().unwrap());
             let sum: Vec<f64> = elements(t).iter().zip(direction).map(|(x, w)| x + step * w).collect();
-            Tensor::from_slice(&sum, t.sizes()).unwrap()
+            of_elements(&sum, t)
         })
     }
 
@@ -412,6 +450,7 @@ fn stated_derivatives_agree_with_finite_differences() {
 
 /// Operators whose second derivative is intentionally not the derivative of the first one, with the reason.
 const SECOND_EXCEPTIONS: &[(&str, &str)] = &[
+    ("aten::polar", "the derivative is that of a magnitude that is not negative, as in PyTorch"),
     ("aten::cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_cholesky", "reads one triangle; the derivative is that of symmetric matrices"),
     ("aten::linalg_cholesky_ex", "reads one triangle; the derivative is that of symmetric matrices"),
@@ -455,4 +494,49 @@ fn second_derivatives_agree_with_differences_of_first_ones() {
     wrong.extend(needless.map(|(name, _)| format!("{name} needs no exception")));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(tried > 640, "only {tried} second derivatives could be tried");
+}
+
+/// Operators whose derivative of complex numbers is intentionally not the derivative of the kernel, with the reason.
+const COMPLEX_EXCEPTIONS: &[(&str, &str)] = &[
+    ("aten::as_strided_scatter", "PyTorch's derivative also covers the elements that the source replaces"),
+    ("aten::scatter", "several source elements with one target all get its gradient, as in PyTorch"),
+    ("aten::cholesky", "reads one triangle; the derivative is that of Hermitian matrices"),
+    ("aten::linalg_cholesky", "reads one triangle; the derivative is that of Hermitian matrices"),
+    ("aten::linalg_cholesky_ex", "reads one triangle; the derivative is that of Hermitian matrices"),
+    ("aten::linalg_eigvalsh", "reads one triangle; the derivative is that of Hermitian matrices"),
+    ("aten::cholesky_inverse", "reads one triangle; PyTorch's derivative is that of a full matrix"),
+    ("aten::cholesky_solve", "reads one triangle; PyTorch's derivative is that of a full matrix"),
+];
+
+#[test]
+fn complex_derivatives_agree_with_finite_differences() {
+    let session = Session::standard().unwrap();
+    let registry = session.registry();
+    let table = GradientTable::from_registry(registry).unwrap();
+    let (mut tried, mut wrong, mut excused) = (0, Vec::new(), BTreeSet::new());
+    for op in registry.ids() {
+        let schema = registry.schema(op);
+        let entry = table
+            .of(registry, op)
+            .filter(|e| matches!(e, GradientEntry::Formulas(_) | GradientEntry::Body(_)));
+        let writes = schema.args.iter().any(Argument::is_write);
+        let Some(entry) = entry.filter(|_| !writes && registry.facet::<Sample>(op).is_some()) else {
+            continue;
+        };
+        let (agreed, differed) = trials(&session, op, &entry, Order::Complex);
+        tried += usize::from(agreed > 0);
+        if differed.len() <= agreed {
+            continue;
+        }
+        match COMPLEX_EXCEPTIONS.iter().find(|(name, _)| *name == schema.name.as_str()) {
+            Some((name, _)) => drop(excused.insert(name)),
+            None => {
+                wrong.push(format!("{} ({agreed} agree): {}", schema.full_name(), differed.join("; ")));
+            }
+        }
+    }
+    let needless = COMPLEX_EXCEPTIONS.iter().filter(|(name, _)| !excused.contains(name));
+    wrong.extend(needless.map(|(name, _)| format!("{name} needs no exception")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(tried > 200, "only {tried} complex derivatives could be tried");
 }
