@@ -50,7 +50,8 @@ pub(crate) fn profile_index(graph: &Graph, node: NodeId) -> Option<usize> {
     usize::try_from(index.as_int()?).ok()
 }
 
-/// The counted blocks of a profiled graph, in program order.
+/// The blocks of a profiled graph whose executions are known: the bodies of loops, and the two blocks of branches, one after
+/// the other. Blocks of outer nodes precede those of inner ones.
 #[derive(Debug)]
 pub(crate) struct Blocks {
     blocks: Vec<Block>,
@@ -60,9 +61,9 @@ pub(crate) struct Blocks {
 struct Block {
     /// The branch or loop.
     owner: NodeId,
-    /// The position among the blocks of the owner.
-    position: usize,
-    /// The counted block around the owner, if it is not the body of the function.
+    /// The counter; `None` for the second block of a branch, which is executed where the block before is not.
+    counter: Option<usize>,
+    /// The block around the owner, if it is not the body of the function.
     around: Option<usize>,
 }
 
@@ -70,30 +71,44 @@ impl Blocks {
     /// Finds the counted blocks of a profiled function.
     pub(crate) fn of(code: &Code) -> Blocks {
         let graph = code.graph();
-        let nodes: Vec<NodeId> = code.counts().map(|(node, _)| node).collect();
-        let number: HashMap<BlockId, usize, FxBuildHasher> =
-            nodes.iter().enumerate().map(|(at, &node)| (graph.parent(node), at)).collect();
-        let block = |&node: &NodeId| {
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut number: HashMap<BlockId, usize, FxBuildHasher> = HashMap::default();
+        for (counter, (node, _)) in code.counts().enumerate() {
             let own = graph.parent(node);
-            let owner = graph.owner(own)?;
-            let position = graph.blocks(owner).position(|block| block == own)?;
-            let outer = graph.parent(owner);
-            Some(Block { owner, position, around: number.get(&outer).copied() })
-        };
-        Blocks { blocks: nodes.iter().filter_map(block).collect() }
+            let Some(owner) = graph.owner(own) else { continue };
+            let around = number.get(&graph.parent(owner)).copied();
+            number.insert(own, blocks.len());
+            blocks.push(Block { owner, counter: Some(counter), around });
+            if graph.is_prim(owner, Prim::If)
+                && let Some(other) = graph.blocks(owner).nth(1)
+            {
+                number.insert(other, blocks.len());
+                blocks.push(Block { owner, counter: None, around });
+            }
+        }
+        Blocks { blocks }
     }
 
     pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Returns the runs of each block between two states of the counters.
+    /// Returns the runs of each block in a run that ended without an error, between two states of the counters.
     pub(crate) fn runs(&self, before: &[u64], code: &Code) -> Vec<BlockRuns> {
         let counts: Vec<u64> =
             code.counts().zip(before).map(|((_, after), before)| after.wrapping_sub(*before)).collect();
-        let count = |at: usize| counts.get(at).copied().unwrap_or(0);
-        let of = |(at, block): (usize, &Block)| BlockRuns::of(count(at), block.around.map_or(1, count));
-        self.blocks.iter().enumerate().map(of).collect()
+        let mut executed: Vec<u64> = Vec::with_capacity(self.blocks.len());
+        let mut runs = Vec::with_capacity(self.blocks.len());
+        for block in &self.blocks {
+            let around = block.around.map_or(1, |outer| executed[outer]);
+            let count = match block.counter {
+                Some(at) => counts.get(at).copied().unwrap_or(0),
+                None => around.saturating_sub(executed.last().copied().unwrap_or(0)),
+            };
+            executed.push(count);
+            runs.push(BlockRuns::of(count, around));
+        }
+        runs
     }
 
     /// Writes hints into a copy of the profiled graph, and removes its counters.
@@ -105,13 +120,11 @@ impl Blocks {
                 }
                 continue;
             }
-            // The two blocks of a branch have neighbouring numbers.
             if let (Some(next), Some(other)) = (self.blocks.get(at + 1), runs.get(at + 1))
                 && next.owner == block.owner
                 && run.executed != other.executed
             {
-                let taken = if run.executed { block.position } else { next.position };
-                editor.set_attr(block.owner, names::taken(), Attr::int(taken as i64));
+                editor.set_attr(block.owner, names::taken(), Attr::int(i64::from(other.executed)));
             }
         }
         let is_counter =

@@ -1,6 +1,7 @@
 //! Insertion of counters of branches and loops.
 //!
-//! A counter is a `prim::profile` without operands at the start of a block. The machine counts its executions by one
+//! A counter is a `prim::profile` without operands at the start of a block. The second block of a branch needs none: it is
+//! executed where the first one is not. The machine counts its executions by one
 //! addition, so that profiled loops over numbers stay fast. The counters have consecutive numbers in the attribute
 //! `index`, in program order, independent of the numbers of profiled values.
 
@@ -8,7 +9,7 @@ use crate::pass::{Pass, PassCx, PassError};
 use flambeau_ir::attr::names;
 use flambeau_ir::{At, Attr, BlockId, Graph, NodeId, Prim};
 
-/// Inserts a counter at the start of every block of a `prim::If` and a `prim::Loop`.
+/// Inserts a counter at the start of the first block of every `prim::If` and of the body of every `prim::Loop`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct InsertBranchCounters;
 
@@ -22,7 +23,7 @@ impl Pass for InsertBranchCounters {
         let blocks: Vec<(NodeId, BlockId)> = graph
             .nodes_deep()
             .filter(is_counted)
-            .flat_map(|owner| graph.blocks(owner).map(move |block| (owner, block)))
+            .filter_map(|owner| Some((owner, graph.blocks(owner).next()?)))
             .filter(|&(_, block)| !has_counter(graph, block))
             .collect();
         let (mut editor, mut fuel) = cx.edit_fuelled();
@@ -74,7 +75,6 @@ mod tests {
            = prim::profile[index=1]()
           -> ()
         block1():
-           = prim::profile[index=2]()
           -> ()
       -> (%t)
   return ()
