@@ -38,6 +38,16 @@ def adaptive_avg_gradient(grad: Tensor, self: Tensor, n: int) -> Tensor:
         weights.append(torch.adaptive_avg_pool1d(units, [grad.size(d)]).squeeze(0).t())
     return separable(grad, weights)
 
+def adaptive_avg_pool2d_body(self: Tensor, output_size: List[int]) -> Tensor:
+    if output_size == [1, 1]:
+        return self.mean([-1, -2], True)
+    return torch.ops.aten._adaptive_avg_pool2d(self, output_size)
+
+def adaptive_avg_pool3d_body(self: Tensor, output_size: List[int]) -> Tensor:
+    if output_size == [1, 1, 1]:
+        return self.mean([-1, -2, -3], True)
+    return torch.ops.aten._adaptive_avg_pool3d(self, output_size)
+
 def max_pool1d_body(self: Tensor, kernel_size: List[int], stride: List[int], padding: List[int], dilation: List[int], ceil_mode: bool) -> Tensor:
     return torch.max_pool1d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
 

@@ -53,10 +53,19 @@ def stack_gradient(grad: Tensor, tensors: List[Tensor], dim: int) -> List[Tensor
         parts.append(grad.select(dim, i))
     return parts
 
-def pad_gradient(grad: Tensor, self: Tensor, pad: List[int], mode: str) -> Tensor:
+def pad_body(self: Tensor, pad: List[int], mode: str, value: Optional[float]) -> Tensor:
     if mode == "constant":
-        return moved(grad, torch.constant_pad_nd(positions(self), pad), self)
-    return moved(grad, torch.pad(positions(self), pad, mode), self)
+        return torch.constant_pad_nd(self, pad, 0.0 if value is None else value)
+    if mode == "circular":
+        return torch._pad_circular(self, pad)
+    n = len(pad) // 2
+    if mode == "reflect":
+        if n == 1:
+            return torch.reflection_pad1d(self, pad)
+        return torch._C._nn.reflection_pad2d(self, pad) if n == 2 else torch._C._nn.reflection_pad3d(self, pad)
+    if n == 1:
+        return torch._C._nn.replication_pad1d(self, pad)
+    return torch._C._nn.replication_pad2d(self, pad) if n == 2 else torch._C._nn.replication_pad3d(self, pad)
 
 def masked_scatter_source(grad: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     taken = grad.masked_select(mask)
