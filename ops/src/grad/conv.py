@@ -13,6 +13,17 @@ def batched(x: Tensor, like: Tensor) -> Tensor:
 def channel_sum_of(grad: Tensor, weight: Tensor) -> Tensor:
     return channel_sum(batched_as(grad, weight))
 
+def convolved(x: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, extra: List[int], groups: int) -> Tensor:
+    if not x.is_complex():
+        return torch.convolution(x, weight, None, stride, padding, dilation, transposed, extra, groups)
+    # Pairs of real numbers, because a convolution of complex ones has no derivative.
+    xr, xi = torch.real(x), torch.imag(x)
+    wr, wi = torch.real(weight), torch.imag(weight)
+    a = torch.convolution(xr, wr, None, stride, padding, dilation, transposed, extra, groups)
+    b = torch.convolution(xi, wi, None, stride, padding, dilation, transposed, extra, groups)
+    c = torch.convolution(xr + xi, wr + wi, None, stride, padding, dilation, transposed, extra, groups)
+    return torch.complex(a - b, c - a - b)
+
 def conv_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
     n = weight.dim() - 2
     g = batched_as(grad, weight)
@@ -24,11 +35,11 @@ def conv_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Lis
     for i in range(n):
         reach = d[i] * (weight.size(i + 2) - 1) + 1
         extra.append(x.size(i + 2) - ((g.size(i + 2) - 1) * s[i] - 2 * p[i] + reach))
-    return batched(torch.convolution(g, weight.conj(), None, s, p, d, True, extra, groups), input)
+    return batched(convolved(g, weight.conj(), s, p, d, True, extra, groups), input)
 
 def convolution_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tensor:
     if transposed:
-        back = torch.convolution(batched_as(grad, weight), weight.conj(), None, stride, padding, dilation, False, [0], groups)
+        back = convolved(batched_as(grad, weight), weight.conj(), stride, padding, dilation, False, [0], groups)
         # The output padding contributes no gradient.
         x = batched_as(input, weight)
         for d in range(2, x.dim()):
@@ -63,7 +74,7 @@ def convolved_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, strid
     for i in range(groups):
         xs = x.narrow(1, i * inner, inner).transpose(0, 1)
         gs = g.narrow(1, i * outer, outer).transpose(0, 1)
-        w = torch.convolution(xs, gs, None, d, p, s, False, [0], 1).transpose(0, 1)
+        w = convolved(xs, gs, d, p, s, False, [0], 1).transpose(0, 1)
         for k in range(n):
             w = w.narrow(k + 2, 0, weight.size(k + 2))
         parts.append(w)
