@@ -204,7 +204,7 @@ fn head(tag: ValueTag) -> u64 {
 }
 
 /// Compares a value with the words at the start of `rest`, and removes them from it.
-#[inline]
+#[inline(always)]
 pub(crate) fn matches_value(arg: &IValue, rest: &mut &[u64]) -> bool {
     match arg {
         IValue::Tensor(t) => matches_tensor(t, rest),
@@ -212,7 +212,8 @@ pub(crate) fn matches_value(arg: &IValue, rest: &mut &[u64]) -> bool {
     }
 }
 
-#[inline]
+// Inlined where arguments are bound: a call costs as much as the comparison.
+#[inline(always)]
 fn matches_tensor(t: &Tensor, rest: &mut &[u64]) -> bool {
     let layout = t.layout();
     let (sizes, strides) = (layout.sizes(), layout.strides());

@@ -157,7 +157,7 @@ impl<'d, 'a> Decoder<'d, 'a> {
                 let children: Option<SmallVec<[Planned; 4]>> =
                     node.children.iter().map(|&k| child(&self.built, k, at)).collect();
                 let children = children?;
-                if self.reorders_read_strides(class, &node) {
+                if self.changes_read_strides(class, &node, &children) {
                     return None;
                 }
                 let (op, ty): (Op, Type) = match node.head {
@@ -182,22 +182,19 @@ impl<'d, 'a> Decoder<'d, 'a> {
             .map(|member| member.node)
     }
 
-    /// Whether a term has the operands of a member of its class in another order, and a use of the member reads its strides, which
-    /// depend on that order.
-    fn reorders_read_strides(&self, class: Id, node: &ENode) -> bool {
-        let sorted = |node: &ENode| {
-            let mut children: SmallVec<[Id; 4]> = node.children.iter().copied().collect();
-            children.sort_unstable();
-            children
+    /// Whether a term of several tensors computes a member of its class that is another term, and a use of the member reads its strides:
+    /// they depend on the order of the tensors, as in `y + x` or `x - y` instead of `x + y` or `-y + x`.
+    fn changes_read_strides(&self, class: Id, node: &ENode, operands: &[Planned]) -> bool {
+        let is_tensor = |operand: &&Planned| match operand {
+            Planned::Value(value) => self.graph.ty(*value).is_tensor(),
+            Planned::New(..) => true,
         };
-        self.original.iter().any(|(other, &member)| {
+        let is_read = |member: u32| {
             let member = &self.window.members[member as usize];
-            other.head == node.head
-                && other.children != node.children
-                && sorted(other) == sorted(node)
-                && self.window.egraph.find(member.id) == class
-                && self.sharing.strides_are_read(member.value)
-        })
+            self.window.egraph.find(member.id) == class && self.sharing.strides_are_read(member.value)
+        };
+        operands.iter().filter(is_tensor).nth(1).is_some()
+            && self.original.iter().any(|(other, &member)| other != node && is_read(member))
     }
 
     /// Notes an existing value as the term of a class. Returns `None` if another member of the class is new memory, of which a

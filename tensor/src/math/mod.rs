@@ -189,12 +189,6 @@ pub trait Real:
     fn min_nan(self, other: Self) -> Self {
         select_unpredictable((self <= other) | self.is_nan(), self, other)
     }
-
-    /// Returns the same as [`Real::max_nan`] whatever the order of the operands: 0 is larger than -0. Vector.
-    fn max_of_set(self, other: Self) -> Self;
-
-    /// Returns the same as [`Real::min_nan`] whatever the order of the operands: -0 is smaller than 0. Vector.
-    fn min_of_set(self, other: Self) -> Self;
 }
 
 /// Floats of any width, with the type that they compute in.
@@ -291,17 +285,6 @@ macro_rules! real {
             #[inline(always)]
             fn or_nan(self, nan: bool) -> Self {
                 $type::from_bits(self.to_bits() | if nan { $type::NAN.to_bits() } else { 0 })
-            }
-            // Each of two selections takes one zero; of other equal numbers the bits are equal.
-            #[inline(always)]
-            fn max_of_set(self, y: Self) -> Self {
-                let (a, b) = (if y > self { y } else { self }, if self > y { self } else { y });
-                $type::from_bits(a.to_bits() & b.to_bits()).or_nan(self.is_nan() | y.is_nan())
-            }
-            #[inline(always)]
-            fn min_of_set(self, y: Self) -> Self {
-                let (a, b) = (if y < self { y } else { self }, if self < y { self } else { y });
-                $type::from_bits(a.to_bits() | b.to_bits()).or_nan(self.is_nan() | y.is_nan())
             }
             #[inline]
             fn erfinv(self) -> Self {

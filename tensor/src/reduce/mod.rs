@@ -12,11 +12,13 @@ mod arg;
 mod kernel;
 mod walk;
 
+use crate::access;
 use crate::dispatch;
 use crate::dtype::{Category, DType};
 use crate::element::Element;
 use crate::error::{Result, TensorError};
 use crate::layout::{Dims, wrap_dim};
+use crate::loops;
 use crate::math::Real;
 use crate::scalar::Scalar;
 use crate::tensor::Tensor;
@@ -236,29 +238,63 @@ fn extreme(
 ) -> Result<Tensor> {
     let mask = dim_mask(dims, x.rank())?;
     check_not_empty(op, x, dims)?;
-    fn ints(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
-        if largest {
-            fold(x, mask, keepdim, Binary { identity: i64::MIN, f: |a: i64, b: i64| a.max(b) }, |v| v)
-        } else {
-            fold(x, mask, keepdim, Binary { identity: i64::MAX, f: |a: i64, b: i64| a.min(b) }, |v| v)
-        }
-    }
     fn floats<T: Real>(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
-        // The order of the elements depends on the strides; the result must not.
-        if largest {
-            let f = |a: T, b: T| a.max_of_set(b);
-            fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f }, |v| v)
+        // A comparison with NaN is false, so a running NaN stays; a new NaN is inserted by `or_nan`.
+        let found = if largest {
+            let f = |a: T, b: T| if b > a { b } else { a }.or_nan(b.is_nan());
+            fold(x, mask, keepdim, Binary { identity: -T::INFINITY, f }, |v| v)?
         } else {
-            let f = |a: T, b: T| a.min_of_set(b);
-            fold(x, mask, keepdim, Binary { identity: T::INFINITY, f }, |v| v)
-        }
+            let f = |a: T, b: T| if b < a { b } else { a }.or_nan(b.is_nan());
+            fold(x, mask, keepdim, Binary { identity: T::INFINITY, f }, |v| v)?
+        };
+        let may_be_other_zero = |v: &T| *v == T::ZERO && v.to_f64().is_sign_negative() == largest;
+        let in_doubt = access::read::<T, _>(&found, |view| {
+            view.data().iter().any(|raw| may_be_other_zero(&T::from_raw(*raw)))
+        })?;
+        if in_doubt { order_zeros(x, &found, mask, keepdim, largest) } else { Ok(found) }
     }
     match (x.dtype(), x.dtype().category()) {
         (DType::F64, _) => floats::<f64>(x, mask, keepdim, largest),
         (_, Category::Floating) => floats::<f32>(x, mask, keepdim, largest)?.into_dtype(x.dtype()),
-        (_, Category::Integral | Category::Bool) => ints(x, mask, keepdim, largest)?.to_dtype(x.dtype()),
+        (_, Category::Integral | Category::Bool) => {
+            extreme_int(x, mask, keepdim, largest)?.to_dtype(x.dtype())
+        }
         (dtype, Category::Complex) => Err(TensorError::DType { op, dtype }),
     }
+}
+
+fn extreme_int(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
+    if largest {
+        fold(x, mask, keepdim, Binary { identity: i64::MIN, f: |a: i64, b: i64| a.max(b) }, |v| v)
+    } else {
+        fold(x, mask, keepdim, Binary { identity: i64::MAX, f: |a: i64, b: i64| a.min(b) }, |v| v)
+    }
+}
+
+/// Returns the largest or smallest elements `found` of `x` with 0 larger than -0: which one of several zeros was found depends on
+/// the order of comparisons, and so on strides.
+///
+/// Where -0 is the largest number, other elements are negative, and have bits that are negative integers, or 0. Where 0 is the smallest
+/// number, other elements have bits that are not negative, or those of -0, the smallest integer.
+fn order_zeros(x: &Tensor, found: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
+    let bits = |x: &Tensor| {
+        let (dtype, lowest) = match x.dtype().size() {
+            2 => (DType::I16, i64::from(i16::MIN)),
+            4 => (DType::I32, i64::from(i32::MIN)),
+            _ => (DType::I64, i64::MIN),
+        };
+        Ok::<_, TensorError>((x.view_dtype(dtype)?, if largest { [lowest, 0] } else { [0, lowest] }))
+    };
+    let ((own, [doubtful, settled]), (elements, [_, other])) = (bits(found)?, bits(x)?);
+    let ends = extreme_int(&elements, mask, keepdim, largest)?;
+    let ordered = loops::binary(
+        &own,
+        &ends,
+        move |own: i64, end: i64| {
+            if own == doubtful && end == other { settled } else { own }
+        },
+    )?;
+    ordered.to_dtype(own.dtype())?.view_dtype(found.dtype())
 }
 
 /// Returns whether any element is not zero (`uint8` results for `uint8`, as in PyTorch).
