@@ -19,8 +19,10 @@ pub(crate) fn cat(tensors: &[Tensor], dim: i64) -> Computed {
     let Some(first) = kept.first() else {
         return Ok(Tensor::empty(&[0], dtype)?);
     };
-    if first.rank() == 0 {
-        return Err(KernelError::input("zero-dimensional tensor (at position 0) cannot be concatenated"));
+    if let Some(at) = tensors.iter().position(|t| t.rank() == 0) {
+        return Err(KernelError::input(format!(
+            "zero-dimensional tensor (at position {at}) cannot be concatenated"
+        )));
     }
     let dim = wrap_dim(dim, first.rank())?;
     let mut sizes = flambeau_tensor::Dims::from_slice(first.sizes());
@@ -117,12 +119,20 @@ fn hstack(cx: &KernelCx<'_>) -> Computed {
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(|t| at_least(t, 1)).collect();
     let all = all?;
     let dim = i64::from(all.first().is_some_and(|t| t.rank() > 1));
-    cat(&all, dim)
+    cat(some_tensors("hstack", &all)?, dim)
 }
 
 fn vstack(cx: &KernelCx<'_>) -> Computed {
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(|t| at_least(t, 2)).collect();
-    cat(&all?, 0)
+    cat(some_tensors("vstack", &all?)?, 0)
+}
+
+/// Returns the operands of an operator that joins tensors, of which there must be one.
+pub(crate) fn some_tensors<'a>(op: &str, all: &'a [Tensor]) -> Result<&'a [Tensor], KernelError> {
+    match all {
+        [] => Err(KernelError::input(format!("{op} expects a non-empty TensorList"))),
+        all => Ok(all),
+    }
 }
 
 /// Prepends dimensions of size 1 up to a rank.
@@ -153,12 +163,17 @@ fn repeated(x: &Tensor, times: &[i64]) -> Computed {
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
         ));
     }
-    if times.iter().any(|&n| n < 0) {
+    let x = at_least(x, times.len())?;
+    let wide = times.iter().zip(x.sizes()).map(|(n, size)| n.saturating_mul(*size));
+    let wide: Vec<i64> = wide.collect();
+    if let Some(n) = wide.iter().find(|n| **n < 0) {
         return Err(KernelError::input(format!(
-            "Trying to create tensor with negative dimension: {times:?}"
+            "Trying to create tensor with negative dimension {n}: {wide:?}"
         )));
     }
-    let x = at_least(x, times.len())?;
+    if times.iter().any(|n| *n < 0) {
+        return Err(KernelError::input(format!("Trying to repeat an empty tensor {times:?} times")));
+    }
     // Insert a dimension for the repetitions before each dimension, broadcast, then merge.
     let (mut spread, mut expanded, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &size) in times.iter().zip(x.sizes()) {

@@ -121,9 +121,15 @@ pub(crate) fn into_out(f: impl Fn(&KernelCx<'_>) -> Computed + Send + Sync + 'st
 }
 
 fn into_out_of(f: Compute<Tensor>, rules: OutRules) -> Kernel {
+    into_out_checked(f, None, rules)
+}
+
+/// Like [`into_out_of`], for operators with a dtype argument: if it is not `None`, it must be the dtype of the output.
+fn into_out_checked(f: Compute<Tensor>, dtype_at: Option<usize>, rules: OutRules) -> Kernel {
     kernel(move |cx| {
+        let named = dtype_at.map_or(Ok(false), |at| cx.arg(at).map(|dtype| !dtype.is_none()))?;
         let result = f(cx)?;
-        resize_and_copy_to_outputs(cx, &[result], rules)
+        resize_and_copy_to_outputs(cx, &[result], OutRules { exact: rules.exact || named, ..rules })
     })
 }
 
@@ -320,6 +326,25 @@ pub(crate) fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelErro
     Err(KernelError::input(format!("value cannot be converted to type {name} without overflow")))
 }
 
+/// Returns the name of the element type in C++, as some of PyTorch's messages write it.
+pub(crate) fn cpp_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::U8 => "unsigned char",
+        DType::I8 => "signed char",
+        DType::I16 => "short int",
+        DType::I32 => "int",
+        DType::I64 => "long int",
+        DType::F16 => "c10::Half",
+        DType::BF16 => "c10::BFloat16",
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::C32 => "c10::complex<c10::Half>",
+        DType::C64 => "c10::complex<float>",
+        DType::C128 => "c10::complex<double>",
+        DType::Bool => "bool",
+    }
+}
+
 /// Returns the error for a dimension argument of a tensor of rank 0.
 #[cold]
 pub(crate) fn no_dimensions(dim: i64) -> KernelError {
@@ -355,6 +380,7 @@ pub(crate) struct OpSpec<'a> {
     resizes: bool,
     overlapping: bool,
     typed_at: Option<usize>,
+    named_at: Option<usize>,
     layout: OutputLayout,
     doc: &'static str,
     facts: Box<dyn Fn(OpDef) -> OpDef + 'a>,
@@ -372,6 +398,7 @@ pub(crate) fn op<'a>(names: &'a str, overload: &'a str, doc: &'static str) -> Op
         resizes: false,
         overlapping: false,
         typed_at: None,
+        named_at: None,
         layout: OutputLayout::AsComputed,
         doc,
         facts: Box::new(|def| def),
@@ -433,6 +460,12 @@ impl<'a> OpSpec<'a> {
         self
     }
 
+    /// States the argument with the dtype of the result; if it is given, an output must have it.
+    pub(crate) fn named_at(mut self, i: usize) -> Self {
+        self.named_at = Some(i);
+        self
+    }
+
     /// Defines an operator with one result tensor.
     pub(crate) fn one(
         self,
@@ -447,10 +480,11 @@ impl<'a> OpSpec<'a> {
             layout => compute(move |cx| layout.apply(cx.tensor(0)?, f(cx)?)),
         };
         let (options_at, typed_at, resizes) = (self.options_at, self.typed_at, self.resizes);
+        let named_at = self.named_at;
         let into = |rules| match (options_at, typed_at) {
             (Some(at), _) => into_out_without_options(f.clone(), at),
             (None, Some(at)) => into_out_typed(f.clone(), at, rules),
-            (None, None) => into_out_of(f.clone(), rules),
+            (None, None) => into_out_checked(f.clone(), named_at, rules),
         };
         let inplace = |rules| match typed_at {
             Some(at) => inplace_typed(f.clone(), at, rules, resizes),

@@ -161,7 +161,11 @@ impl ConvSpec {
     fn check(&self, input: &[i64], weight: &[i64], bias: Option<&[i64]>) -> Result<()> {
         self.check_parameters(input, weight)?;
         self.check_channels(input, weight, bias)?;
-        (0..weight.len() - 2).try_for_each(|d| self.check_kernel(input, weight, d))
+        (0..weight.len() - 2).try_for_each(|d| self.check_kernel(input, weight, d))?;
+        match self.dilation.contains(&0) {
+            false => Ok(()),
+            true => Err(TensorError::shape("non-positive dilation is not supported")),
+        }
     }
 
     /// Checks the ranks, and that the parameters are lists of one value in range per spatial dimension.
@@ -169,38 +173,49 @@ impl ConvSpec {
         let refuse = |text: String| Err(TensorError::shape(text));
         let space = weight.len().saturating_sub(2);
         if weight.len() < 3 || space > 3 {
-            return refuse(format!("weight should have at least three dimensions, got {}", weight.len()));
-        }
-        if input.len() != weight.len() {
-            return refuse(format!(
-                "Expected {}D (unbatched) or {}D (batched) input to conv{space}d, but got input of size: {input:?}",
-                space + 1,
-                space + 2
-            ));
-        }
-        let lengths = [self.stride.len(), self.padding.len(), self.dilation.len(), self.output_padding.len()];
-        if lengths.iter().any(|n| *n != space) {
-            return refuse(format!(
-                "expected stride, padding and dilation to be lists of {space} values to match the convolution dimensions"
-            ));
+            return refuse("weight should have at least three dimensions".to_owned());
         }
         if self.groups <= 0 {
             return refuse("non-positive groups is not supported".to_owned());
         }
+        for (what, list) in [
+            ("stride", &self.stride),
+            ("padding", &self.padding),
+            ("dilation", &self.dilation),
+            ("output_padding", &self.output_padding),
+        ] {
+            if list.len() != space {
+                return refuse(format!(
+                    "expected {what} to be a single integer value or a list of {space} values to match the convolution \
+                     dimensions, but got {what}={list:?}"
+                ));
+            }
+        }
         for (what, values, least) in [
-            ("stride", &self.stride, 1),
             ("padding", &self.padding, 0),
-            ("dilation", &self.dilation, 1),
             ("output_padding", &self.output_padding, 0),
+            ("stride", &self.stride, 1),
+            ("dilation", &self.dilation, 0),
         ] {
             // Products of a few of these values then fit 64 bits.
             if let Some(far) = values.iter().find(|v| **v > i64::from(i32::MAX)) {
                 return refuse(format!("{what} {far} is out of range"));
             }
+            if what == "dilation" && values.iter().any(|v| *v < 0) {
+                return refuse("dilation should be greater than zero".to_owned());
+            }
             if values.iter().any(|v| *v < least) {
                 let kind = if least == 0 { "negative" } else { "non-positive" };
                 return refuse(format!("{kind} {what} is not supported"));
             }
+        }
+        if input.len() != weight.len() {
+            return refuse(format!(
+                "Expected {rank}-dimensional input for {rank}-dimensional weight {weight:?}, but got {}-dimensional input of \
+                 size {input:?} instead",
+                input.len(),
+                rank = weight.len()
+            ));
         }
         Ok(())
     }
@@ -210,23 +225,31 @@ impl ConvSpec {
         let refuse = |text: String| Err(TensorError::shape(text));
         let groups = self.groups;
         let channels = if self.transposed { weight[0] } else { weight[1].saturating_mul(groups) };
-        if weight[0] < groups || weight[0] % groups != 0 {
+        if weight[0] < groups {
             return refuse(format!(
-                "Given groups={groups}, expected weight to be at least {groups} at dimension 0 and divisible by it, \
-                 but got weight of size {weight:?} instead"
+                "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size \
+                 {weight:?} instead"
             ));
         }
+        if weight[0] % groups != 0 {
+            return refuse(format!(
+                "Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size \
+                 [{weight:?}] instead"
+            ));
+        }
+        let given = if self.transposed { "transposed=1".to_owned() } else { format!("groups={groups}") };
         if input[1] != channels {
             return refuse(format!(
-                "Given groups={groups}, weight of size {weight:?}, expected input{input:?} to have {channels} channels, \
+                "Given {given}, weight of size {weight:?}, expected input{input:?} to have {channels} channels, \
                  but got {} channels instead",
                 input[1]
             ));
         }
         let results = if self.transposed { weight[1].saturating_mul(groups) } else { weight[0] };
         if bias.is_some_and(|b| *b != [results]) {
+            let given = if self.transposed { "transposed=1, " } else { "" };
             return refuse(format!(
-                "Given weight of size {weight:?}, expected bias to be 1-dimensional with {results} elements, but got \
+                "Given {given}weight of size {weight:?}, expected bias to be 1-dimensional with {results} elements, but got \
                  bias of size {:?} instead",
                 bias.unwrap_or(&[])
             ));
@@ -248,15 +271,30 @@ impl ConvSpec {
             // PyTorch checks this only if the input is not empty.
             let far = self.output_padding[d] >= self.stride[d].max(self.dilation[d]);
             if far && !input.contains(&0) {
+                // A 1-d convolution has a height of 1.
+                let lead =
+                    |list: &[i64], n: i64| if list.len() == 1 { vec![n, list[0]] } else { list.to_vec() };
+                let named = |prefix: &str, list: Vec<i64>| {
+                    let axes = ["depth", "height", "width"].iter().skip(3 - list.len());
+                    let shown = axes.zip(list).map(|(axis, n)| format!("{prefix}_{axis}: {n}"));
+                    shown.collect::<Vec<_>>().join(" ")
+                };
                 return refuse(format!(
-                    "output padding must be smaller than either stride or dilation, but got output_padding: {}",
-                    self.output_padding[d]
+                    "output padding must be smaller than either stride or dilation, but got {} {} {}",
+                    named("output_padding", lead(&self.output_padding, 0)),
+                    named("stride", lead(&self.stride, 1)),
+                    named("dilation", lead(&self.dilation, 1))
                 ));
             }
         } else if padded < reach {
+            let crossed = |size: &dyn Fn(usize) -> i64| {
+                (0..weight.len() - 2).map(|d| size(d).to_string()).collect::<Vec<_>>().join(" x ")
+            };
             return refuse(format!(
-                "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't \
-                 be greater than actual input size"
+                "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual \
+                 input size",
+                crossed(&|d| input[d + 2] + 2 * self.padding[d]),
+                crossed(&|d| self.dilation[d] * (weight[d + 2] - 1) + 1)
             ));
         }
         Ok(())
@@ -293,22 +331,24 @@ pub fn convolution(
     bias: Option<&Tensor>,
     spec: &ConvSpec,
 ) -> Result<Tensor> {
+    let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+    if input.numel() == 0 && input.sizes()[..2].iter().all(|n| *n > 0) {
+        let mut shown = input.sizes().to_vec();
+        if shown.len() == 3 {
+            shown.insert(2, 1);
+        }
+        return Err(TensorError::shape(format!(
+            "Only zero batch or zero channel inputs are supported, but got input shape: {shown:?}"
+        )));
+    }
     for other in [Some(weight), bias].into_iter().flatten() {
         if other.dtype() != input.dtype() {
             return Err(TensorError::value(format!(
-                "Input type ({}) and {} type ({}) should be the same",
+                "expected scalar type {} but found {}",
                 input.dtype().ir_name(),
-                if other.ptr_eq(weight) { "weight" } else { "bias" },
                 other.dtype().ir_name()
             )));
         }
-    }
-    let sizes = spec.output_sizes(input.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
-    if input.numel() == 0 && input.sizes()[..2].iter().all(|n| *n > 0) {
-        return Err(TensorError::shape(format!(
-            "Only zero batch or zero channel inputs are supported, but got input shape: {:?}",
-            input.sizes()
-        )));
     }
     let mut geometry = spec.geometry(input.sizes(), weight.sizes(), &sizes);
     // PyTorch multiplies f16 and bf16 with wide accumulators, but not if an output padding is as large as the stride.

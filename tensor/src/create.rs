@@ -262,10 +262,10 @@ fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
         return Err(TensorError::value("step must be nonzero"));
     }
     if !lo.is_finite() || !hi.is_finite() {
-        return Err(TensorError::value(format!("unsupported range: {lo} -> {hi}")));
+        return Err(TensorError::value(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
     }
     if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
-        return Err(TensorError::value("upper bound and lower bound inconsistent with step sign"));
+        return Err(TensorError::value("upper bound and larger bound inconsistent with step sign"));
     }
     let count = if integral {
         let (lo, hi, by) = (start.to_i64() as i128, end.to_i64() as i128, step.to_i64() as i128);

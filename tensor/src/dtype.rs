@@ -139,6 +139,16 @@ impl DType {
         self.info().ir
     }
 
+    /// Returns the name of the type of tensors on the CPU in error messages: `torch.FloatTensor`, or `CPUBoolType` for dtypes
+    /// without a legacy type.
+    pub fn tensor_type_name(self) -> String {
+        let name = self.ir_name();
+        match self.is_complex() || matches!(self, DType::Bool | DType::BF16) {
+            true => format!("CPU{name}Type"),
+            false => format!("torch.{name}Tensor"),
+        }
+    }
+
     /// Returns the dtype with an IR type name.
     pub fn from_ir_name(name: &str) -> Option<DType> {
         ROWS.iter().find(|row| row.ir == name).map(|row| row.dtype)

@@ -170,11 +170,7 @@ impl Layout {
     /// elements or the reach overflows.
     pub fn new(sizes: &[i64], strides: &[i64], offset: i64) -> Result<Layout> {
         if sizes.len() != strides.len() {
-            return Err(TensorError::shape(format!(
-                "mismatch in length of strides and shape: {} and {}",
-                strides.len(),
-                sizes.len()
-            )));
+            return Err(TensorError::shape("mismatch in length of strides and shape"));
         }
         check_rank(sizes.len())?;
         if strides.iter().any(|stride| *stride < 0) {
@@ -184,9 +180,7 @@ impl Layout {
             )));
         }
         if offset < 0 {
-            return Err(TensorError::shape(format!(
-                "Tensor: invalid storage offset {offset}: must be non-negative"
-            )));
+            return Err(TensorError::shape(format!("Tensor: invalid storage offset {offset}")));
         }
         let numel = numel_of(sizes)?;
         if numel > 0 {

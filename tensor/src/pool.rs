@@ -265,8 +265,10 @@ pub fn unpool(x: &Tensor, indices: &Tensor, sizes: &[i64]) -> Result<Tensor> {
     let per_plane: usize = x.sizes()[x.rank() - space..].iter().product::<i64>() as usize;
     let wanted = indices.to_vec::<i64>()?;
     if let Some(bad) = wanted.iter().find(|i| !(0..plane).contains(*i)) {
+        // PyTorch does not close the parenthesis.
+        let volume = sizes.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
         return Err(TensorError::value(format!(
-            "Found an invalid max index: {bad} (output volumes are of size {sizes:?})"
+            "Found an invalid max index: {bad} (output volumes are of size {volume}"
         )));
     }
     let x = x.contiguous()?;

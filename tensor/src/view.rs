@@ -176,7 +176,7 @@ impl Tensor {
         let layout = self.layout();
         if dims.len() != layout.rank() {
             return Err(TensorError::shape(format!(
-                "permute(): number of dimensions in the tensor input does not match the length of the \
+                "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the \
                  desired ordering of dimensions i.e. input.dim() = {} is not equal to len(dims) = {}",
                 layout.rank(),
                 dims.len()
@@ -248,8 +248,9 @@ impl Tensor {
         let layout = self.layout();
         if sizes.len() < layout.rank() {
             return Err(TensorError::shape(format!(
-                "expand({}, size={}): the number of sizes provided ({}) must be greater or equal to the number of \
+                "expand({}{{{}}}, size={}): the number of sizes provided ({}) must be greater or equal to the number of \
                  dimensions in the tensor ({})",
+                self.dtype().tensor_type_name(),
                 SizesText::from(layout.sizes()),
                 SizesText::from(sizes),
                 sizes.len(),
@@ -439,13 +440,13 @@ impl Tensor {
         let size = layout.sizes()[wrap_dim(dim, layout.rank())?];
         let mut start = 0i64;
         let mut out = Vec::with_capacity(pieces.len());
+        if pieces.iter().any(|piece| *piece < 0) {
+            return Err(TensorError::value(format!(
+                "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
+                SizesText::from(pieces)
+            )));
+        }
         for &piece in pieces {
-            if piece < 0 {
-                return Err(TensorError::value(format!(
-                    "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={}",
-                    SizesText::from(pieces)
-                )));
-            }
             let end = start.saturating_add(piece);
             if end > size {
                 break;
@@ -683,7 +684,7 @@ impl Tensor {
             DType::F16 | DType::F32 | DType::F64 => self.dtype().to_complex(),
             other => {
                 return Err(TensorError::value(format!(
-                    "view_as_complex is only supported for floating point tensors, but got a tensor of scalar type: {}",
+                    "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
                     other.ir_name()
                 )));
             }

@@ -24,6 +24,13 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
         }
     }
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
+    if [a, b].iter().any(|t| !matches!(t.dtype(), DType::F16 | DType::F32 | DType::F64)) {
+        return Err(KernelError::input(format!(
+            "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
+    }
     if a.dtype() != b.dtype() {
         return Err(KernelError::input(format!(
             "Expected object of scalar type {} but got scalar type {} for second argument",
@@ -39,11 +46,7 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
             let wide = |t: &Tensor| t.to_dtype(DType::F32);
             Ok(of::<f32>(&wide(a)?, &wide(b)?, polar)?.to_dtype(DType::C32)?)
         }
-        other => Err(KernelError::input(format!(
-            "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
-            other.ir_name(),
-            other.ir_name()
-        ))),
+        dtype => Err(TensorError::DType { op: "complex", dtype }.into()),
     }
 }
 
@@ -73,7 +76,7 @@ fn vander(cx: &KernelCx<'_>) -> Computed {
     }
     let n = cx.opt_int(1)?.unwrap_or(x.numel() as i64);
     if n < 0 {
-        return Err(KernelError::input(format!("N must be non-negative but got {n}")));
+        return Err(KernelError::input("N must be non-negative."));
     }
     powers(x, n, cx.boolean(2)?)
 }

@@ -29,8 +29,11 @@ fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
     if by == 0.0 {
         return Err(KernelError::input("step must be nonzero"));
     }
+    if !lo.is_finite() || !hi.is_finite() {
+        return Err(KernelError::input(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
+    }
     if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) || !lo.is_finite() || !hi.is_finite() {
-        return Err(KernelError::input("upper bound and larger bound inconsistent with step sign"));
+        return Err(KernelError::input("upper bound and lower bound inconsistent with step sign"));
     }
     let count = ((hi - lo) / by + 1.0).floor();
     check_budget((count as usize).saturating_mul(16))?;
@@ -41,10 +44,6 @@ fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
 /// Reads a number, or a tensor of rank 0.
 fn end_of(cx: &KernelCx<'_>, i: usize) -> Result<Scalar, KernelError> {
     match cx.arg(i)?.as_tensor() {
-        Some(t) if t.rank() != 0 => Err(KernelError::input(format!(
-            "linspace only supports 0-dimensional start and end tensors, but got start with {} dimension(s).",
-            t.rank()
-        ))),
         Some(t) => Ok(t.item()?),
         None => cx.scalar(i),
     }
@@ -60,7 +59,16 @@ fn steps_of(cx: &KernelCx<'_>) -> Result<i64, KernelError> {
 }
 
 /// Reads both ends and the dtype of a sequence.
-fn ends(cx: &KernelCx<'_>, dtype_at: usize) -> Result<(Scalar, Scalar, DType), KernelError> {
+fn ends(cx: &KernelCx<'_>, name: &str, dtype_at: usize) -> Result<(Scalar, Scalar, DType), KernelError> {
+    let ranks = [cx.arg(0)?, cx.arg(1)?].map(|arg| arg.as_tensor().map(Tensor::rank));
+    if ranks.iter().flatten().any(|rank| *rank > 0) {
+        let shown = ["start", "end"].iter().zip(ranks).filter_map(|(end, rank)| Some((end, rank?)));
+        let shown: Vec<String> = shown.map(|(end, rank)| format!("{end} with {rank} dimension(s)")).collect();
+        return Err(KernelError::input(format!(
+            "{name} only supports 0-dimensional start and end tensors, but got {}.",
+            shown.join(" and ")
+        )));
+    }
     check_device(cx, dtype_at + 2)?;
     let (start, end) = (end_of(cx, 0)?, end_of(cx, 1)?);
     let complex = start.is_complex() || end.is_complex();
@@ -96,7 +104,7 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType) -> Vec<f64> {
 
 /// `(start, end, steps, dtype)`.
 fn linspace(cx: &KernelCx<'_>) -> Computed {
-    let (start, end, dtype) = ends(cx, 3)?;
+    let (start, end, dtype) = ends(cx, "linspace", 3)?;
     let (start, end, steps) = (rounded_to(start, dtype)?, rounded_to(end, dtype)?, steps_of(cx)?);
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
@@ -110,7 +118,7 @@ fn linspace(cx: &KernelCx<'_>) -> Computed {
 
 /// `(start, end, steps, base, dtype)`: powers of the base.
 fn logspace(cx: &KernelCx<'_>) -> Computed {
-    let (start, end, dtype) = ends(cx, 4)?;
+    let (start, end, dtype) = ends(cx, "logspace", 4)?;
     let (steps, base) = (steps_of(cx)?, cx.float(3)?);
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
@@ -127,8 +135,10 @@ fn logspace(cx: &KernelCx<'_>) -> Computed {
 
 fn eye(cx: &KernelCx<'_>, n: i64, m: i64, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
-    if n < 0 || m < 0 {
-        return Err(KernelError::input(format!("n must be greater or equal to 0, got {}", n.min(m))));
+    for (name, size) in [("n", n), ("m", m)] {
+        if size < 0 {
+            return Err(KernelError::input(format!("{name} must be greater or equal to 0, got {size}")));
+        }
     }
     let made = Tensor::zeros(&[n, m], cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT))?;
     made.diagonal(0, 0, 1)?.fill_(Scalar::Int(1))?;

@@ -2,12 +2,12 @@
 
 use super::{check_device, fixed_args};
 use crate::compute::computing;
-use crate::support::{Computed, op};
+use crate::support::{Computed, cpp_name, op};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::promote::DEFAULT_FLOAT;
-use flambeau_tensor::{DType, Scalar, Tensor, check_budget};
+use flambeau_tensor::{DType, Scalar, Tensor, TensorError, check_budget};
 use std::f64::consts::PI;
 
 /// Creates a window from a function of the relative position, from 0 at the start to 1 at the end; periodic windows
@@ -22,9 +22,17 @@ fn window(
     check_device(cx, dtype_at + 2)?;
     let n = cx.int(0)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT);
+    if dtype.is_complex() {
+        return Err(TensorError::DType { op: "arange_cpu", dtype }.into());
+    }
     if !dtype.is_floating() {
+        let given = |i: usize| Ok::<_, KernelError>(if cx.arg(i)?.is_none() { " (default)" } else { "" });
+        let (layout, device, pinned) = (given(dtype_at + 1)?, given(dtype_at + 2)?, given(dtype_at + 3)?);
         return Err(KernelError::input(format!(
-            "{name} expects floating point dtypes, got: TensorOptions(dtype={dtype})"
+            "{name} expects floating point dtypes, got: TensorOptions(dtype={}, device=cpu{device}, \
+             layout=Strided{layout}, requires_grad=false (default), pinned_memory=false{pinned}, \
+             memory_format=(nullopt))",
+            cpp_name(dtype)
         )));
     }
     if n < 0 {

@@ -1,9 +1,9 @@
 //! Indexing of one dimension: `index_select`, `index_add`, `index_copy`, `index_fill`, `index_reduce`.
 
 use super::combine::{Combine, combine, reduce_into};
-use super::{below, checked_indices, data, index_error, like_self, made, within, wrapped};
+use super::{below, data, index_error, like_self, made, within, within_self, wrapped};
 use crate::pointwise::product_of;
-use crate::support::{Computed, OutputLayout, in_range, op};
+use crate::support::{Computed, OutputLayout, in_range, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Gen, KernelCx, KernelError};
@@ -16,11 +16,22 @@ fn bound(x: &Tensor, dim: usize) -> i64 {
     x.sizes().get(dim).copied().unwrap_or(1)
 }
 
+/// Returns an index of `index_add` or `index_reduce`.
 fn vector(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
+    let dtype = index.dtype().ir_name();
     if index.rank() > 1 {
-        return Err(index_error(format!("{op}(): Index is supposed to be a vector")));
+        return Err(index_error(format!(
+            "{op}_(): Index is supposed to be a vector, but got dim: {} with type: {dtype} and size: {:?}",
+            index.rank(),
+            index.sizes()
+        )));
     }
-    checked_indices(op, index)
+    if !matches!(index.dtype(), DType::I64 | DType::I32) {
+        return Err(KernelError::input(format!(
+            "{op}_(): Expected dtype int32/int64 for index but got: {dtype}"
+        )));
+    }
+    Ok(index.to_vec::<i64>()?)
 }
 
 fn select(cx: &KernelCx<'_>) -> Computed {
@@ -31,11 +42,22 @@ fn select(cx: &KernelCx<'_>) -> Computed {
 
 /// Gathers slices of a dimension by index.
 pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
-    let rows = vector("index_select", index)?;
-    if x.rank() == 0 && rows.len() != 1 {
-        return Err(index_error("index_select(): Index to scalar can have only 1 value"));
+    if index.rank() > 1 {
+        return Err(index_error("index_select(): Index is supposed to be a vector"));
     }
-    let rows = within("index_select()", &rows, dim, bound(x, dim))?;
+    if x.rank() == 0 && index.numel() != 1 {
+        return Err(index_error(format!(
+            "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+            index.numel()
+        )));
+    }
+    if !matches!(index.dtype(), DType::I64 | DType::I32) {
+        return Err(KernelError::input("index_select(): Expected dtype int32 or int64 for index"));
+    }
+    if x.rank() > 1 && index.numel() > 0 && bound(x, dim) == 0 {
+        return Err(index_error("index_select(): self indexing axis dim should be positive"));
+    }
+    let rows = within_self(&index.to_vec::<i64>()?, bound(x, dim))?;
     let mut sizes = x.sizes().to_vec();
     if let Some(size) = sizes.get_mut(dim) {
         *size = rows.len() as i64;
@@ -43,38 +65,98 @@ pub(crate) fn rows_of(x: &Tensor, dim: usize, index: &Tensor) -> Computed {
     Ok(read_at(x, &IndexSet::along(x, dim, &rows)?, &sizes)?)
 }
 
-/// Checks that a source has the sizes of the target, with the number of indices in the indexed dimension.
+/// Checks the source of `index_add` or `index_reduce`: it has the sizes of the target, with the number of indices in the
+/// indexed dimension.
 fn check_source(op: &str, target: &Tensor, dim: usize, n: usize, source: &Tensor) -> Result<(), KernelError> {
+    let (x, y) = (target.sizes(), source.sizes());
     if source.dtype() != target.dtype() {
         return Err(KernelError::input(format!(
-            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            "{op}_(): self ({}) and source ({}) must have the same scalar type",
             target.dtype().ir_name(),
             source.dtype().ir_name()
         )));
     }
-    let (x, y) = (target.sizes(), source.sizes());
-    if y.get(dim).copied().unwrap_or(1) != n as i64 || dim > 0 && dim >= y.len() {
+    if dim > 0 && dim >= y.len() {
         return Err(KernelError::input(format!(
-            "{op}(): Number of indices ({n}) should be equal to source.size(dim), for dim {dim} of sizes {y:?}"
+            "{op}_(): Indexing dim {dim} is out of bounds of the source tensor with dim {}",
+            y.len()
         )));
+    }
+    match y.get(dim) {
+        None if n != 1 => return Err(no_dimensions(dim as i64)),
+        Some(&size) if size != n as i64 => {
+            return Err(KernelError::input(format!(
+                "{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({size}), for dim: {dim}"
+            )));
+        }
+        _ => {}
     }
     // For tensors of rank at least 1, all dimensions but the indexed one must agree.
     let with = !x.is_empty() && !y.is_empty();
-    let others = |sizes: &[i64]| -> Vec<i64> {
-        sizes.iter().enumerate().filter(|&(d, _)| !with || d != dim).map(|(_, &n)| n).collect()
-    };
-    let copied_scalar = op == COPY && x.len() <= 1 && y.len() <= 1;
-    match others(x) == others(y) || copied_scalar {
+    match !with && x == y || with && others(x, dim) == others(y, dim) {
         true => Ok(()),
         false => Err(KernelError::input(format!(
-            "{op}(): source tensor shape must match self tensor shape, excluding the specified dimension. Got \
-             self.shape = {x:?} source.shape = {y:?}"
+            "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {x:?} \
+             source.shape = {y:?}"
         ))),
     }
 }
 
-/// The operator that accepts a source of rank 0 for a target of rank 1, and vice versa.
-const COPY: &str = "index_copy_";
+/// Returns all sizes but that of a dimension.
+fn others(sizes: &[i64], dim: usize) -> Vec<i64> {
+    sizes.iter().enumerate().filter(|&(d, _)| d != dim).map(|(_, &n)| n).collect()
+}
+
+/// Checks index and source of `index_copy`. Tensors of rank 0 are accepted where the others have rank 0 or 1.
+fn check_copied(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Result<(), KernelError> {
+    let (x, y, n) = (target.sizes(), source.sizes(), index.numel());
+    if index.rank() > 1 {
+        let rank = index.rank();
+        return Err(index_error(format!("index_copy_(): Index should have dimension 1 or 0 (got {rank})")));
+    }
+    if y.is_empty() && n != 1 {
+        return Err(index_error(format!(
+            "index_copy_(): When source is scalar, index should have one element (got {n})"
+        )));
+    }
+    if x.len() != y.len() && !x.is_empty() && !y.is_empty() {
+        return Err(index_error(format!(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source \
+             dimensionality ({}), destination dimensionality ({})",
+            y.len(),
+            x.len()
+        )));
+    }
+    if index.dtype() != DType::I64 {
+        return Err(KernelError::input(format!(
+            "index_copy_(): Expected a long tensor for index, but got {}",
+            index.dtype().ir_name()
+        )));
+    }
+    if source.dtype() != target.dtype() {
+        return Err(KernelError::input(format!(
+            "index_copy_(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            target.dtype().ir_name(),
+            source.dtype().ir_name()
+        )));
+    }
+    let (own, given) = (others(x, dim), others(y, dim));
+    if own != given {
+        let shown = |sizes: &[i64]| sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(" ");
+        return Err(KernelError::input(format!(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {} at \
+             dimension {dim} and source slice shape: {} at dimension 0.",
+            shown(&own),
+            shown(&given)
+        )));
+    }
+    match y.get(dim) {
+        Some(&size) if size != n as i64 => Err(index_error(format!(
+            "index_copy_(): Number of indices ({n}) should be equal to source.size(dim) ({size})"
+        ))),
+        _ => Ok(()),
+    }
+}
 
 /// `(self, dim, index, source, alpha)`.
 fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
@@ -91,7 +173,10 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     if target.rank() > 1 && target.numel() == 0 {
         return Ok(());
     }
-    let rows = within("index_add", &rows, dim, bound(target, dim))?;
+    let rows = match target.rank() {
+        0 | 1 => within_self(&rows, bound(target, dim))?,
+        _ => within("", &rows, dim, bound(target, dim))?,
+    };
     let source = scaled(source, in_range(alpha, target.dtype())?)?;
     combine(target, &IndexSet::along(target, dim, &rows)?, &source, Combine::Sum)
 }
@@ -107,15 +192,11 @@ fn scaled(x: &Tensor, by: Scalar) -> Computed {
 fn copy(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
-    if index.dtype() != DType::I64 {
-        return Err(KernelError::input("index_copy_(): Expected a long tensor for index"));
-    }
-    let rows = vector(COPY, index)?;
-    check_source(COPY, target, dim, rows.len(), source)?;
+    check_copied(target, dim, index, source)?;
     if source.numel() == 0 {
         return Ok(());
     }
-    let rows = within("index_copy_()", &rows, dim, bound(target, dim))?;
+    let rows = within("index_copy_(): ", &index.to_vec::<i64>()?, dim, bound(target, dim))?;
     combine(target, &IndexSet::along(target, dim, &rows)?, source, Combine::Replace)
 }
 
@@ -140,11 +221,14 @@ fn fill(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
             "index_fill_(): Converting complex Scalar to non-complex type is not supported",
         ));
     }
-    let dim = wrap_dim(cx.int(1)?, target.rank())?;
     if index.dtype() != DType::I64 {
         return Err(index_error("index_fill_(): Expected dtype int64 for index."));
     }
-    let rows = vector("index_fill_", index)?;
+    let dim = wrap_dim(cx.int(1)?, target.rank())?;
+    if index.rank() > 1 {
+        return Err(index_error("index_fill_(): Index is supposed to be a vector"));
+    }
+    let rows = index.to_vec::<i64>()?;
     if target.sizes().iter().enumerate().any(|(d, n)| d != dim && *n == 0) {
         return Ok(());
     }
@@ -160,7 +244,7 @@ fn reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let rows = vector("index_reduce", index)?;
     check_source("index_reduce", target, dim, rows.len(), source)?;
-    let rows = within("index_reduce", &rows, dim, bound(target, dim))?;
+    let rows = within_self(&rows, bound(target, dim))?;
     reduce_into(target, &IndexSet::along(target, dim, &rows)?, source, mode, include_self)
 }
 

@@ -26,9 +26,10 @@ impl Combine {
             b"amax" => Combine::Amax,
             b"amin" => Combine::Amin,
             _ => {
-                return Err(KernelError::input(
-                    "reduce argument must be either sum, prod, mean, amax or amin.",
-                ));
+                return Err(KernelError::input(format!(
+                    "reduce argument must be either sum, prod, mean, amax or amin, got {}",
+                    String::from_utf8_lossy(name)
+                )));
             }
         })
     }

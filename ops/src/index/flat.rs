@@ -90,6 +90,9 @@ fn put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
             source.dtype().ir_name()
         )));
     }
+    if target.numel() == 0 && !indices.is_empty() {
+        return Err(index_error("put_(): Tried to put elements into an empty tensor"));
+    }
     let flat = flat_indices(&indices, target.numel())?;
     let at = if target.is_contiguous() {
         flat
@@ -101,15 +104,6 @@ fn put(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     combine(target, &IndexSet::each(at), source, mode)
 }
 
-fn truth(op: &str, mask: &Tensor) -> Result<(), KernelError> {
-    match mask.dtype() {
-        DType::Bool => Ok(()),
-        other => {
-            Err(KernelError::input(format!("{op}: expected BoolTensor for mask but got {}", other.ir_name())))
-        }
-    }
-}
-
 /// Returns the positions in `x` where the broadcast mask is true.
 fn held(x: &Tensor, mask: &Tensor) -> Result<Vec<usize>, KernelError> {
     let mask = mask.expand(x.sizes())?.to_vec::<bool>()?;
@@ -119,8 +113,10 @@ fn held(x: &Tensor, mask: &Tensor) -> Result<Vec<usize>, KernelError> {
 
 fn masked_select(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
-    truth("masked_select", mask)?;
-    let x = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?;
+    if mask.dtype() != DType::Bool {
+        return Err(KernelError::input("masked_select: expected BoolTensor for mask"));
+    }
+    let x = x.expand(&broadcast_shapes(mask.sizes(), x.sizes())?)?;
     let at = held(&x, mask)?;
     let n = at.len() as i64;
     Ok(read_at(&x, &IndexSet::each(at), &[n])?)
@@ -129,12 +125,18 @@ fn masked_select(cx: &KernelCx<'_>) -> Computed {
 /// `(self, mask, source)`: writes the first elements of the source where the mask is true.
 fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (mask, source) = (cx.tensor(1)?, cx.tensor(2)?);
-    truth("masked_scatter_", mask)?;
     if source.dtype() != target.dtype() {
         return Err(KernelError::input(format!(
-            "masked_scatter: expected self and source to have same dtypes but got {} and {}",
+            "masked_scatter: expected self and source to have same dtypes but got{} and {}",
             target.dtype().ir_name(),
             source.dtype().ir_name()
+        )));
+    }
+    let mask = &mask.expand(target.sizes())?;
+    if mask.dtype() != DType::Bool {
+        return Err(KernelError::input(format!(
+            "masked_scatter_ only supports boolean masks, but got mask with dtype {}",
+            mask.dtype().ir_name()
         )));
     }
     let at = held(target, mask)?;
@@ -148,7 +150,10 @@ fn masked_scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError>
 /// The functional variant first broadcasts the tensor to the mask.
 fn masked_scattered(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
-    let wide = x.expand(&broadcast_shapes(x.sizes(), mask.sizes())?)?.clone_contiguous()?;
+    let wide = match cx.is_in_place() {
+        true => x.clone_contiguous()?,
+        false => x.expand(&broadcast_shapes(mask.sizes(), x.sizes())?)?.clone_contiguous()?,
+    };
     masked_scatter(cx, &wide)?;
     Ok(wide)
 }

@@ -37,31 +37,34 @@ fn index_error(text: impl Into<String>) -> KernelError {
     KernelError::new(Fault::Input, "IndexError", text)
 }
 
-/// Returns indices of type `int64` or `int32`.
-fn checked_indices(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
-    if !matches!(index.dtype(), DType::I64 | DType::I32) {
-        return Err(KernelError::input(format!("{op}(): Expected dtype int32/int64 for index")));
-    }
-    Ok(index.to_vec::<i64>()?)
-}
-
-/// Returns indices, which must be `int64`.
+/// Returns indices of a flattened tensor, which must be `int64`.
 fn longs(op: &str, index: &Tensor) -> Result<Vec<i64>, KernelError> {
     if index.dtype() != DType::I64 {
-        return Err(KernelError::input(format!("{op}(): Expected dtype int64 for index")));
+        return Err(KernelError::input(format!(
+            "{op}(): Expected a long tensor for index, but got {}",
+            index.dtype().ir_name()
+        )));
     }
     Ok(index.to_vec::<i64>()?)
 }
 
-/// Checks indices of a dimension of size `bound`; negative ones are errors.
+/// Checks indices of a dimension of size `bound`; negative ones are errors, whose text starts with `op`.
 fn within(op: &str, indices: &[i64], dim: usize, bound: i64) -> Result<Vec<usize>, KernelError> {
     let check = |&i: &i64| match i >= 0 && i < bound {
         true => Ok(i as usize),
-        false => Err(index_error(format!(
-            "{op}: index {i} is out of bounds for dimension {dim} with size {bound}"
-        ))),
+        false => {
+            Err(index_error(format!("{op}index {i} is out of bounds for dimension {dim} with size {bound}")))
+        }
     };
     indices.iter().map(check).collect()
+}
+
+/// Like [`within`], but without the indices in the text.
+fn within_self(indices: &[i64], bound: i64) -> Result<Vec<usize>, KernelError> {
+    match indices.iter().any(|i| !(0..bound).contains(i)) {
+        true => Err(index_error("index out of range in self")),
+        false => Ok(indices.iter().map(|&i| i as usize).collect()),
+    }
 }
 
 /// Checks indices of a dimension of size `bound`; negative ones count from the end.

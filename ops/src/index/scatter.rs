@@ -1,7 +1,7 @@
 //! One index per element: `gather`, and its inverse, the `scatter` family.
 
 use super::combine::{Combine, combine, reduce_into};
-use super::{below, data, index_error, like_self, longs, made, within};
+use super::{below, data, index_error, like_self, made, within};
 use crate::support::{Computed, OutputLayout, in_range, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, ResultShapes};
@@ -10,46 +10,119 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::{DType, Tensor, broadcast_shapes, rows, wrap_dim};
 
-/// Returns the positions in `x` for an index along a dimension; other coordinates are those of the index element.
-fn index_set(op: &str, x: &Tensor, dim: usize, index: &Tensor) -> Result<IndexSet, KernelError> {
-    // The dtype of an empty index is not checked.
+/// Returns the positions in `x` for an index along a dimension; other coordinates are those of the index element. The index was
+/// checked by [`check_gathered`] or [`check_scattered`], except for its elements.
+fn index_set(x: &Tensor, dim: usize, index: &Tensor) -> Result<IndexSet, KernelError> {
     if index.numel() == 0 {
         return Ok(IndexSet::each(Vec::new()));
     }
-    let indices = longs(op, index)?;
-    if x.rank().max(1) != index.rank().max(1) {
-        return Err(KernelError::input(format!(
-            "{op}(): Index tensor must have the same number of dimensions as self tensor"
-        )));
-    }
     let bound = x.sizes().get(dim).copied().unwrap_or(1);
-    let indices = within(op, &indices, dim, bound)?;
-    for d in (0..x.rank().min(index.rank())).filter(|&d| d != dim) {
-        if index.sizes()[d] > x.sizes()[d] {
-            return Err(KernelError::input(format!(
-                "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
-                 dimension {dim}",
-                index.sizes(),
-                x.sizes()
-            )));
-        }
-    }
+    let indices = within("", &index.to_vec::<i64>()?, dim, bound)?;
     Ok(IndexSet::by_element(x, dim, index.sizes(), &indices)?)
+}
+
+/// Checks dtype and sizes of an index that reads from `x`. The dtype of an empty index is not checked.
+fn check_gathered(x: &Tensor, dim: usize, index: &Tensor) -> Result<(), KernelError> {
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    if index.dtype() != DType::I64 {
+        return Err(KernelError::input("gather(): Expected dtype int64 for index"));
+    }
+    if x.rank().max(1) != index.rank().max(1) {
+        return Err(KernelError::input(
+            "Index tensor must have the same number of dimensions as input tensor",
+        ));
+    }
+    match (0..x.rank().min(index.rank())).find(|&d| d != dim && index.sizes()[d] > x.sizes()[d]) {
+        None => Ok(()),
+        Some(d) => Err(KernelError::input(format!(
+            "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
+             dimension {dim}",
+            index.sizes(),
+            x.sizes()
+        ))),
+    }
+}
+
+/// Checks dtypes and sizes of an index that writes to `target`, and of the written tensor, if it is not a number.
+fn check_scattered(
+    target: &Tensor,
+    dim: usize,
+    index: &Tensor,
+    source: Option<&Tensor>,
+) -> Result<(), KernelError> {
+    if index.numel() > 0 && index.dtype() != DType::I64 {
+        return Err(KernelError::input("scatter(): Expected dtype int64 for index"));
+    }
+    if source.is_some_and(|source| source.dtype() != target.dtype()) {
+        return Err(KernelError::input("scatter(): Expected self.dtype to be equal to src.dtype"));
+    }
+    if index.numel() == 0 {
+        return Ok(());
+    }
+    let rank = target.rank().max(1);
+    if rank != index.rank().max(1) {
+        return Err(KernelError::input(
+            "Index tensor must have the same number of dimensions as self tensor",
+        ));
+    }
+    let size = |t: &Tensor, d: usize| t.sizes().get(d).copied().unwrap_or(1);
+    let mut fits = (0..rank).all(|d| d == dim || size(index, d) <= size(target, d));
+    let Some(source) = source else {
+        return match fits {
+            true => Ok(()),
+            false => Err(KernelError::input(format!(
+                "Expected index {:?} to be no larger than self {:?} apart from dimension {dim}",
+                index.sizes(),
+                target.sizes()
+            ))),
+        };
+    };
+    for d in 0..rank {
+        if !fits {
+            break;
+        }
+        let d = wrap_dim(d as i64, source.rank())?;
+        fits = size(index, d) <= size(source, d);
+    }
+    if source.rank().max(1) != rank {
+        return Err(KernelError::input("Index tensor must have the same number of dimensions as src tensor"));
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(KernelError::input(format!(
+            "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger size than \
+             src {:?}",
+            index.sizes(),
+            target.sizes(),
+            source.sizes()
+        ))),
+    }
 }
 
 /// `(self, dim, index, sparse_grad)`.
 fn gather(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(2)?);
     let dim = wrap_dim(cx.int(1)?, x.rank())?;
-    Ok(read_at(x, &index_set("gather", x, dim, index)?, index.sizes())?)
+    check_gathered(x, dim, index)?;
+    Ok(read_at(x, &index_set(x, dim, index)?, index.sizes())?)
 }
 
 /// `(self, indices, dim)`: the other dimensions are broadcast; without `dim`, both are flattened.
 fn take_along(cx: &KernelCx<'_>) -> Computed {
     let (x, index) = (cx.tensor(0)?, cx.tensor(1)?);
+    let check_dtype = || match index.dtype() {
+        DType::I64 => Ok(()),
+        other => Err(KernelError::input(format!(
+            "torch.take_along_dim(): dtype of indices should be Long but got {}",
+            other.ir_name()
+        ))),
+    };
     let Some(dim) = cx.opt_int(2)? else {
         let (x, index) = (x.reshape(&[-1])?, index.reshape(&[-1])?);
-        return Ok(read_at(&x, &index_set("take_along_dim", &x, 0, &index)?, index.sizes())?);
+        check_gathered(&x, 0, &index)?;
+        return Ok(read_at(&x, &index_set(&x, 0, &index)?, index.sizes())?);
     };
     if x.rank() != index.rank() {
         return Err(KernelError::input(format!(
@@ -59,6 +132,7 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
             index.rank()
         )));
     }
+    check_dtype()?;
     let d = wrap_dim(dim, x.rank())?;
     if x.rank() == 0 {
         return Err(no_dimensions(dim));
@@ -80,32 +154,18 @@ fn take_along(cx: &KernelCx<'_>) -> Computed {
         t.expand(&sizes)
     };
     let (x, index) = (with(x)?, with(index)?);
-    Ok(read_at(&x, &index_set("take_along_dim", &x, dim, &index)?, index.sizes())?)
+    check_gathered(&x, dim, &index)?;
+    Ok(read_at(&x, &index_set(&x, dim, &index)?, index.sizes())?)
 }
 
 /// Returns the part of a source that the index covers.
-fn covered_source(op: &str, target: &Tensor, source: &Tensor, index: &Tensor) -> Computed {
-    if source.dtype() != target.dtype() {
-        return Err(KernelError::input(format!("{op}(): Expected self.dtype to be equal to src.dtype")));
-    }
+fn covered_source(source: &Tensor, index: &Tensor) -> Computed {
     if index.numel() == 0 {
         return Ok(Tensor::empty(&[0], source.dtype())?);
-    }
-    if source.rank().max(1) != index.rank().max(1) {
-        return Err(KernelError::input(format!(
-            "{op}(): Index tensor must have the same number of dimensions as src tensor"
-        )));
     }
     let source = if index.rank() > 0 && source.rank() == 0 { source.unsqueeze(0)? } else { source.clone() };
     let mut part = if source.rank() > index.rank() { source.narrow(0, 0, 1)? } else { source };
     for (d, &size) in index.sizes().iter().enumerate() {
-        if size > part.sizes()[d] {
-            return Err(KernelError::input(format!(
-                "Expected index {:?} to be no larger than src {:?}",
-                index.sizes(),
-                part.sizes()
-            )));
-        }
         part = part.narrow(d as i64, 0, size)?;
     }
     Ok(part)
@@ -121,7 +181,8 @@ pub(crate) fn add_along(
     if adds_rows(target, dim, index, source)? {
         return Ok(());
     }
-    combine(target, &index_set("scatter_add", target, dim, index)?, source, Combine::Sum)
+    check_scattered(target, dim, index, Some(source))?;
+    combine(target, &index_set(target, dim, index)?, source, Combine::Sum)
 }
 
 /// Adds along the last dimension of row-major tensors of common dtypes, without a list of positions. Returns `false` if the
@@ -138,38 +199,46 @@ fn adds_rows(target: &Tensor, dim: usize, index: &Tensor, source: &Tensor) -> Re
 }
 
 /// `(self, dim, index, src or value)`.
-fn scattered(cx: &KernelCx<'_>, target: &Tensor, op: &str, mode: Combine) -> Result<(), KernelError> {
+fn scattered(
+    cx: &KernelCx<'_>,
+    target: &Tensor,
+    mode: impl FnOnce() -> Result<Combine, KernelError>,
+) -> Result<(), KernelError> {
     let index = cx.tensor(2)?;
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
-    let source = match cx.arg(3)?.as_tensor() {
-        Some(source) => covered_source(op, target, source, index)?,
+    let source = cx.arg(3)?.as_tensor();
+    check_scattered(target, dim, index, source)?;
+    let mode = mode()?;
+    let source = match source {
+        Some(source) => covered_source(source, index)?,
         None => Tensor::scalar(in_range(cx.scalar(3)?, target.dtype())?, target.dtype())?,
     };
     if mode == Combine::Sum && adds_rows(target, dim, index, &source)? {
         return Ok(());
     }
-    combine(target, &index_set(op, target, dim, index)?, &source, mode)
+    combine(target, &index_set(target, dim, index)?, &source, mode)
 }
 
 fn scatter(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
-    scattered(cx, target, "scatter", Combine::Replace)
+    scattered(cx, target, || Ok(Combine::Replace))
 }
 
 fn scatter_with(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
-    scattered(cx, target, "scatter", Combine::of_scatter(cx.str_bytes(4)?)?)
+    scattered(cx, target, || Combine::of_scatter(cx.str_bytes(4)?))
 }
 
 fn scatter_add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
-    scattered(cx, target, "scatter_add", Combine::Sum)
+    scattered(cx, target, || Ok(Combine::Sum))
 }
 
 /// `(self, dim, index, src, reduce, include_self)`.
 fn scatter_reduce(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let (index, source) = (cx.tensor(2)?, cx.tensor(3)?);
-    let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
-    let source = covered_source("scatter_reduce", target, source, index)?;
-    let index_set = index_set("scatter_reduce", target, dim, index)?;
+    check_scattered(target, dim, index, Some(source))?;
+    let (mode, include_self) = (Combine::named(cx.str_bytes(4)?)?, cx.boolean(5)?);
+    let source = covered_source(source, index)?;
+    let index_set = index_set(target, dim, index)?;
     if mode == Combine::Mean && target.dtype() == DType::Bool {
         return Err(index_error("scatter_reduce(): mean of booleans is not defined"));
     }

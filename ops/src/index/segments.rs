@@ -151,10 +151,14 @@ fn segment_reduce(cx: &KernelCx<'_>) -> Computed {
 /// `(tensors, dim, num_chunks)`: splits each tensor into chunks, pads the last ones with zeros, and concatenates them.
 fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
     let (all, chunks) = (cx.tensors(0)?, cx.int(2)?);
-    if all.is_empty() || chunks < 1 {
-        return Err(KernelError::input(
-            "_chunk_cat expects a non-empty input tensor list and num_chunks >= 1",
-        ));
+    if chunks < 1 {
+        return Err(KernelError::input("_chunk_cat expects positive num_chunks"));
+    }
+    if all.is_empty() {
+        return Err(KernelError::input("_chunk_cat expects a non-empty input tensor list"));
+    }
+    if all.iter().any(|t| t.numel() == 0) {
+        return Err(KernelError::input("_chunk_cat expects non-empty tensor"));
     }
     if all.iter().any(|t| t.dtype() != all[0].dtype()) {
         return Err(KernelError::input("_chunk_cat expects all input tensors with the same dtype"));
@@ -165,17 +169,19 @@ fn chunk_cat(cx: &KernelCx<'_>) -> Computed {
             "_chunk_cat expects non-negative dim when input tensors have different ndims",
         ));
     }
-    if rank == 0 {
+    let dim = match cx.int(1)? {
+        dim if dim >= 0 => dim as usize,
+        dim => wrap_dim(dim, rank)?,
+    };
+    if dim >= rank {
         return Err(KernelError::input("_chunk_cat expects dim < ndim for all input tensors"));
-    }
-    let dim = wrap_dim(cx.int(1)?, rank)?;
-    if rank == 0 {
-        return Err(KernelError::input("_chunk_cat expects tensors with dimensions"));
     }
     let mut parts = Vec::with_capacity(all.len());
     for t in &all {
-        if t.numel() == 0 || t.sizes()[..dim] != all[0].sizes()[..dim] {
-            return Err(KernelError::input("_chunk_cat expects same sizes of 0,...,dim-1 dimensions"));
+        if t.sizes()[..dim] != all[0].sizes()[..dim] {
+            return Err(KernelError::input(
+                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors",
+            ));
         }
         let n = t.sizes()[dim];
         let filled = (n as u64).checked_next_multiple_of(chunks as u64);

@@ -4,7 +4,7 @@ use super::{
     Empty, Known, code, diagonal, drawn, element, integers, matrices, matrix, matrix_sizes, results,
     wide_dtype,
 };
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, no_dimensions, op};
 use flambeau_analysis::shape::ShapeCx;
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -228,20 +228,28 @@ fn reflections<F: Field>(
 fn householder(cx: &KernelCx<'_>) -> Computed {
     let (x, tau) = (cx.tensor(0)?, cx.tensor(1)?);
     let op = "torch.linalg.householder_product";
-    let (m, n) = matrix_sizes(x, op)?;
+    let &[.., m, n] = x.sizes() else {
+        return Err(KernelError::input(format!("{op}: input must have at least 2 dimensions.")));
+    };
     if n > m {
         return Err(KernelError::input(format!(
             "{op}: input.shape[-2] must be greater than or equal to input.shape[-1]"
         )));
     }
-    if tau.rank() + 1 != x.rank() || tau.size(-1)? as usize > n {
+    if count_of(tau)? > n {
         return Err(KernelError::input(format!(
             "{op}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )));
     }
+    check_batches(op, x, tau)?;
     if x.dtype() != tau.dtype() {
-        return Err(KernelError::input(format!("{op}: tau dtype does not match input dtype")));
+        return Err(KernelError::input(format!(
+            "{op}: tau dtype {} does not match input dtype {}",
+            tau.dtype().ir_name(),
+            x.dtype().ir_name()
+        )));
     }
+    let (m, n) = (m as usize, n as usize);
     dispatch!(wide, wide_dtype(x, Empty::Refused, op)?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let q: Vec<Matrix<F>> = reflections((&lead, all), tau, op)?.iter().map(|f| f.columns(n)).collect();
@@ -249,40 +257,84 @@ fn householder(cx: &KernelCx<'_>) -> Computed {
     })
 }
 
+/// Returns the number of reflections.
+fn count_of(tau: &Tensor) -> Result<i64, KernelError> {
+    match tau.sizes().last() {
+        Some(n) => Ok(*n),
+        None => Err(no_dimensions(-1)),
+    }
+}
+
+/// Checks that the factors of reflections have the batch dimensions of the matrices.
+fn check_batches(op: &str, x: &Tensor, tau: &Tensor) -> Result<(), KernelError> {
+    if tau.rank() + 1 != x.rank() {
+        return Err(KernelError::input(format!(
+            "{op}: Expected tau to have one dimension less than input, but got tau.ndim equal to {} and input.ndim is equal \
+             to {}",
+            tau.rank(),
+            x.rank()
+        )));
+    }
+    let lead = &tau.sizes()[..tau.rank() - 1];
+    if *lead != x.sizes()[..x.rank() - 2] {
+        return Err(KernelError::input(format!(
+            "{op}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {lead:?}"
+        )));
+    }
+    Ok(())
+}
+
 /// `(input, tau, other, left, transpose)`.
 fn ormqr(cx: &KernelCx<'_>) -> Computed {
     let (x, tau, other) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
     let (left, adjoint) = (cx.boolean(3)?, cx.boolean(4)?);
-    let (rows, _) = matrix_sizes(x, "torch.ormqr")?;
-    let (m, n) = matrix_sizes(other, "torch.ormqr")?;
-    let side = if left { m } else { n };
-    if side != rows {
-        let which = if left { -2 } else { -1 };
+    for (name, t) in [("input", x), ("other", other)] {
+        if t.rank() < 2 {
+            return Err(KernelError::input(format!("torch.ormqr: {name} must have at least 2 dimensions.")));
+        }
+    }
+    let at = if left { -2 } else { -1 };
+    let (side, rows, columns, count) = (other.size(at)?, x.size(-2)?, x.size(-1)?, count_of(tau)?);
+    if side < count {
         return Err(KernelError::input(format!(
-            "torch.ormqr: other.shape[{which}] must be equal to input.shape[-2]"
+            "torch.ormqr: other.shape[{at}] must be greater than or equal to tau.shape[-1]"
+        )));
+    }
+    if side != rows {
+        return Err(KernelError::input(format!(
+            "torch.ormqr: other.shape[{at}] must be equal to input.shape[-2]"
+        )));
+    }
+    if count > columns {
+        return Err(KernelError::input(
+            "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]",
+        ));
+    }
+    check_batches("torch.ormqr", x, tau)?;
+    if other.rank() != x.rank() {
+        return Err(KernelError::input(format!(
+            "torch.ormqr: Expected other to have the same number of dimensions as input, but got other.ndim equal to {} and \
+             input.ndim is equal to {}",
+            other.rank(),
+            x.rank()
+        )));
+    }
+    let lead = &other.sizes()[..other.rank() - 2];
+    if *lead != x.sizes()[..x.rank() - 2] {
+        return Err(KernelError::input(format!(
+            "torch.ormqr: Expected batch dimensions of other to be equal to input.shape[:-2], but got {lead:?}"
         )));
     }
     for (name, t) in [("tau", tau), ("other", other)] {
         if t.dtype() != x.dtype() {
             return Err(KernelError::input(format!(
-                "torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{} and {name} has dtype{}",
+                "torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype{} and {name} has dtype {}",
                 x.dtype().ir_name(),
                 t.dtype().ir_name()
             )));
         }
     }
-    if tau.rank() + 1 != x.rank() || tau.size(-1)? > (side as i64).min(x.size(-1)?) {
-        let which = if left { -2 } else { -1 };
-        return Err(KernelError::input(format!(
-            "torch.ormqr: other.shape[{which}] must be greater than or equal to tau.shape[-1]"
-        )));
-    }
-    if other.rank() != x.rank() || other.sizes()[..x.rank() - 2] != x.sizes()[..x.rank() - 2] {
-        return Err(KernelError::input(format!(
-            "torch.ormqr: Expected other to have the batch dimensions of input, but got {:?}",
-            other.sizes()
-        )));
-    }
+    let (m, n) = matrix_sizes(other, "torch.ormqr")?;
     dispatch!(wide, wide_dtype(x, Empty::Refused, "ormqr")?, "linalg", F => {
         let (lead, all) = batches::<F>(x)?;
         let (_, others) = batches::<F>(other)?;

@@ -16,13 +16,18 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
     let (a, b, rcond) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_float(2)?);
     let op = "torch.linalg.lstsq";
     let driver = cx.opt_string(3)?.map_or(b"gelsy".to_vec(), |s| s.as_bytes().to_vec());
-    if ![&b"gels"[..], b"gelsy", b"gelsd", b"gelss"].contains(&&driver[..]) {
-        return Err(KernelError::input(format!(
-            "{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
-        )));
+    if a.rank() < 2 {
+        return Err(KernelError::input(format!("{op}: input must have at least 2 dimensions.")));
+    }
+    if b.rank() < 1 {
+        return Err(KernelError::input(format!("{op}: other must have at least 1 dimension.")));
     }
     if a.dtype() != b.dtype() {
-        return Err(KernelError::input(format!("{op}: Expected input and other to have the same dtype")));
+        return Err(KernelError::input(format!(
+            "{op}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
+            a.dtype().ir_name(),
+            b.dtype().ir_name()
+        )));
     }
     let (m, n) = matrix_sizes(a, op)?;
     if !(a.rank() - 1..=a.rank()).contains(&b.rank()) {
@@ -30,11 +35,17 @@ fn lstsq(cx: &KernelCx<'_>) -> Several {
             "{op}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
         )));
     }
-    let vector = a.rank() == b.rank() + 1 && b.sizes() == &a.sizes()[..a.rank() - 1];
+    let vector = b.rank() == 1 || a.rank() == b.rank() + 1 && b.sizes() == &a.sizes()[..a.rank() - 1];
     let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
     let (rows, cols) = matrix_sizes(&right, op)?;
     if rows != m {
-        return Err(KernelError::input(format!("{op}: input.size(-2) should match other.size(-2)")));
+        let at = if vector { -1 } else { -2 };
+        return Err(KernelError::input(format!("{op}: input.size(-2) should match other.size({at})")));
+    }
+    if ![&b"gels"[..], b"gelsy", b"gelsd", b"gelss"].contains(&&driver[..]) {
+        return Err(KernelError::input(format!(
+            "{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )));
     }
     let (lead, a, right) = together(a, &right)?;
     let double = matches!(a.dtype(), DType::F64 | DType::C128);

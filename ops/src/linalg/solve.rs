@@ -37,6 +37,12 @@ struct Solved {
 
 fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, KernelError> {
     let n = square(a, op)?;
+    if a.dtype().is_integral(true) {
+        return Err(KernelError::input(format!(
+            "{op}: Expected a floating point or complex tensor as input. Got {}",
+            a.dtype().ir_name()
+        )));
+    }
     if a.dtype() != b.dtype() {
         return Err(KernelError::input(format!(
             "{op}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
@@ -51,6 +57,9 @@ fn solved(a: &Tensor, b: &Tensor, left: bool, op: &str) -> Result<Solved, Kernel
         )));
     }
     let right = if vector { b.unsqueeze(-1)? } else { b.clone() };
+    if right.rank() < 2 {
+        return Err(KernelError::input(format!("{op}: The input tensor B must have at least 2 dimensions.")));
+    }
     let (rows, cols) = matrix_sizes(&right, op)?;
     if (if left { rows } else { cols }) != n {
         return Err(KernelError::input(format!(
@@ -137,7 +146,7 @@ fn inverse(cx: &KernelCx<'_>) -> Computed {
 /// `(A, check_errors)`.
 fn inv_ex(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
-    let (result, info) = inverses(x, "linalg.inv_ex")?;
+    let (result, info) = inverses(x, "linalg.inv")?;
     let lead = &x.sizes()[..x.rank() - 2];
     if cx.boolean(1)? {
         check_singular(lead, &info, "linalg.inv_ex", "inversion")?;

@@ -120,7 +120,7 @@ fn svd_some(cx: &KernelCx<'_>) -> Several {
 
 fn svdvals(cx: &KernelCx<'_>) -> Computed {
     check_driver(cx, 1, "torch.linalg.svdvals")?;
-    singular_values(cx.tensor(0)?, "linalg.svdvals")
+    singular_values(cx.tensor(0)?, "linalg.svd")
 }
 
 /// Returns increasing eigenvalues, and eigenvectors, of Hermitian matrices given by one triangle.
@@ -181,7 +181,7 @@ fn eigh_only(cx: &KernelCx<'_>) -> Several {
 }
 
 fn eigvalsh(cx: &KernelCx<'_>) -> Computed {
-    Ok(hermitian_parts(cx.tensor(0)?, "linalg.eigvalsh", is_upper(cx, 1)?)?.0)
+    Ok(hermitian_parts(cx.tensor(0)?, "linalg.eigh", is_upper(cx, 1)?)?.0)
 }
 
 /// Returns eigenvalues and eigenvectors, always complex. Elements that are not finite are an error only if `vectors`.

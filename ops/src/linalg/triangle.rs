@@ -53,7 +53,7 @@ fn cholesky_of(cx: &KernelCx<'_>, empty: Empty) -> Computed {
 /// `(self, upper, check_errors)`.
 fn cholesky_ex(cx: &KernelCx<'_>) -> Several {
     let x = cx.tensor(0)?;
-    let (factor, info) = cholesky_parts(x, "linalg.cholesky_ex", cx.boolean(1)?, Empty::HalfPrecision)?;
+    let (factor, info) = cholesky_parts(x, "linalg.cholesky", cx.boolean(1)?, Empty::HalfPrecision)?;
     let lead = &x.sizes()[..x.rank() - 2];
     if cx.boolean(2)? {
         check_cholesky(lead, &info, "linalg.cholesky_ex")?;
@@ -142,7 +142,7 @@ fn ldl_parts(x: &Tensor, op: &str, hermitian: bool) -> Result<[Tensor; 3], Kerne
 }
 
 fn ldl_factor(cx: &KernelCx<'_>) -> Several {
-    let [packed, pivots, info] = ldl_parts(cx.tensor(0)?, "torch.linalg.ldl_factor", cx.boolean(1)?)?;
+    let [packed, pivots, info] = ldl_parts(cx.tensor(0)?, "torch.linalg.ldl_factor_ex", cx.boolean(1)?)?;
     check_ldl(&info, "torch.linalg.ldl_factor")?;
     Ok(vec![packed, pivots])
 }

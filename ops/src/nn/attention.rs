@@ -7,7 +7,7 @@ use super::softmax::{over_dims, softmax};
 use super::{no_args, sized};
 use crate::output_layout::OutputLayout;
 use crate::random::{drawn, generator};
-use crate::support::{Computed, Several, op};
+use crate::support::{Computed, Several, cpp_name, op};
 use flambeau_analysis::shape::{Dims, ShapeCx};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError};
@@ -105,25 +105,45 @@ fn weights_of(scores: &Tensor) -> Computed {
 }
 
 fn check(q: &Tensor, k: &Tensor, v: &Tensor, args: &Attention<'_>) -> Result<(), KernelError> {
-    let refuse = |text: &str| Err(KernelError::input(format!("scaled_dot_product_attention: {text}")));
+    let refuse = |text: String| Err(KernelError::input(text));
     if q.dtype() != k.dtype() || q.dtype() != v.dtype() {
-        return refuse("Expected query, key, and value to have the same dtype");
+        return refuse(format!(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {} key.dtype: {} and value.dtype: {} \
+             instead.",
+            cpp_name(q.dtype()),
+            cpp_name(k.dtype()),
+            cpp_name(v.dtype())
+        ));
     }
     if [q, k, v].iter().any(|t| t.rank() < 2) {
-        return refuse("Expected query, key, and value to all be at least 2 dimensional");
-    }
-    if args.causal && args.mask.is_some() {
-        return refuse("Explicit attn_mask should not be set when is_causal=True");
+        return refuse(format!(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {} key.dim: {} and \
+             value.dim: {} instead.",
+            q.rank(),
+            k.rank(),
+            v.rank()
+        ));
     }
     if let Some(mask) = args.mask
         && mask.dtype() != DType::Bool
         && mask.dtype() != q.dtype()
         && mask.dtype() != DType::F32
     {
-        return refuse("Expected attn_mask dtype to be bool or float or to match query dtype");
+        return refuse(format!(
+            "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
+             query.dtype: {} instead.",
+            cpp_name(mask.dtype()),
+            cpp_name(q.dtype())
+        ));
+    }
+    if args.causal && args.mask.is_some() {
+        return refuse(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+                .to_owned(),
+        );
     }
     if !(0.0..=1.0).contains(&args.dropout) {
-        return refuse("dropout probability has to be between 0 and 1");
+        return refuse(format!("dropout probability has to be between 0 and 1, but got {}", args.dropout));
     }
     Ok(())
 }

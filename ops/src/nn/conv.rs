@@ -1,7 +1,7 @@
 //! Convolutions under all their names, with numeric or named paddings, batched or unbatched.
 
 use super::{SampleArgs, int_lists, no_args, sized};
-use crate::support::{Computed, OutputLayout, fitting, op};
+use crate::support::{Computed, OutputLayout, cpp_name, fitting, op};
 use flambeau_analysis::Dtype;
 use flambeau_analysis::ResultShapes;
 use flambeau_analysis::shape::{Dims, ShapeCx};
@@ -22,8 +22,52 @@ fn expanded(values: &[i64], space: usize) -> Vec<i64> {
 }
 
 fn differs(x: &Tensor, bias: &Tensor) -> KernelError {
-    let (x, bias) = (x.dtype().ir_name(), bias.dtype().ir_name());
+    let (x, bias) = (cpp_name(x.dtype()), cpp_name(bias.dtype()));
     KernelError::input(format!("Input type ({x}) and bias type ({bias}) should be the same"))
+}
+
+/// The error of oneDNN for a weight or bias of another dtype.
+fn differs_from_input(x: &Tensor, name: &str, other: &Tensor) -> KernelError {
+    KernelError::input(format!(
+        "Input type ({}) and {name} type ({}) should be the same or input should be a MKLDNN tensor and {name} is a dense \
+         tensor",
+        x.dtype().tensor_type_name(),
+        other.dtype().tensor_type_name()
+    ))
+}
+
+/// Checks that an input is a batch, or lacks only the batch.
+fn check_rank(x: &Tensor, space: usize, transposed: bool) -> Result<(), KernelError> {
+    if x.rank() == space + 1 || x.rank() == space + 2 {
+        return Ok(());
+    }
+    let name = if transposed { "conv_transpose" } else { "conv" };
+    Err(KernelError::input(format!(
+        "Expected {}D (unbatched) or {}D (batched) input to {name}{space}d, but got input of size: {:?}",
+        space + 1,
+        space + 2,
+        x.sizes()
+    )))
+}
+
+/// Checks the ranks of input and weight. The weight determines the number of spatial dimensions of lists with one number.
+fn check_ranks(x: &Tensor, weight: &Tensor, space: usize, spec: &ConvSpec) -> Result<(), KernelError> {
+    check_rank(x, space, spec.transposed)?;
+    if weight.rank() == space + 2 {
+        return Ok(());
+    }
+    let own = weight.rank().saturating_sub(2);
+    let fitted = |list: &Vec<i64>| if let [one] = list[..] { vec![one; own] } else { list.clone() };
+    let spec = ConvSpec {
+        stride: fitted(&spec.stride),
+        padding: fitted(&spec.padding),
+        dilation: fitted(&spec.dilation),
+        output_padding: fitted(&spec.output_padding),
+        ..spec.clone()
+    };
+    let x = if x.rank() == space + 1 { x.unsqueeze(0)? } else { x.clone() };
+    spec.output_sizes(x.sizes(), weight.sizes(), None)?;
+    Ok(())
 }
 
 /// Whether an output padding is at least as large as the stride, which oneDNN does not support.
@@ -58,9 +102,9 @@ fn requires_equal_dtypes(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
     // If the operator does not reject a bias of another dtype, the bias is cast to the input's dtype; for a transposed
     // convolution it must be castable.
-    if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype()) {
+    if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype() && weight.dtype() == x.dtype()) {
         if requires_equal_dtypes(x, weight, spec) {
-            return Err(differs(x, other));
+            return Err(differs_from_input(x, "bias", other));
         }
         let cast = if spec.transposed { fitting(other, x.dtype())? } else { other.to_dtype(x.dtype())? };
         return run(x, weight, Some(&cast), spec);
@@ -68,12 +112,35 @@ fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> C
     if weight.rank() >= 3 && x.rank() + 1 == weight.rank() {
         return Ok(run(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
+    if weight.dtype() != x.dtype() && x.dtype() == DType::F32 && is_large(x, weight, spec) {
+        spec.output_sizes(x.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+        return Err(differs_from_input(x, "weight", weight));
+    }
+    let zero = !spec.transposed && spec.dilation.contains(&0) && spec.dilation.iter().all(|l| *l >= 0);
+    if zero && x.rank() == weight.rank() && !is_for_library(x, weight, spec) {
+        // Other errors come first.
+        let positive = ConvSpec { dilation: vec![1; spec.dilation.len()], ..spec.clone() };
+        positive.output_sizes(x.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+        let mut dilation = spec.dilation.clone();
+        if dilation.len() == 1 {
+            dilation.insert(0, 1);
+        }
+        return Err(KernelError::input(format!(
+            "dilation should be greater than zero, but got {dilation:?}"
+        )));
+    }
     let out = convolution(x, weight, bias, spec)?;
     if out.numel() == 0 && x.numel() > 0 && spec.transposed && !is_for_library(x, weight, spec) {
+        // A 1-d convolution has a height of 1.
+        let shown = |sizes: &[i64]| {
+            let sizes = sizes.get(2..).unwrap_or_default().iter().map(i64::to_string);
+            let height = (x.rank() == 3).then(|| "1".to_owned());
+            height.into_iter().chain(sizes).collect::<Vec<_>>().join(" x ")
+        };
         return Err(KernelError::input(format!(
-            "Given input size per channel: {:?}. Calculated output size per channel: {:?}. Output size is too small",
-            x.sizes().get(2..).unwrap_or_default(),
-            out.sizes().get(2..).unwrap_or_default()
+            "Given input size per channel: ({}). Calculated output size per channel: ({}). Output size is too small",
+            shown(x.sizes()),
+            shown(out.sizes())
         )));
     }
     match weight.rank() {
@@ -116,6 +183,7 @@ fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
     if let Some(bias) = bias.filter(|bias| bias.dtype() != x.dtype()) {
         return Err(differs(x, bias));
     }
+    check_ranks(x, cx.tensor(1)?, space, &spec)?;
     run(x, cx.tensor(1)?, bias, &spec)
 }
 
@@ -124,10 +192,25 @@ fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?);
     let (stride, dilation, groups) = (cx.ints(3)?, cx.ints(5)?, cx.int(6)?);
     let mut spec = spec(space, &stride, &[0], &dilation, groups);
+    check_rank(x, space, false)?;
+    if weight.rank() > 2 && weight.rank() != space + 2 {
+        let (rank, given) = (weight.rank(), if x.rank() == space + 1 { space + 2 } else { x.rank() });
+        return Err(KernelError::input(format!(
+            "Expected {rank}-dimensional input for {rank}-dimensional weight{:?}, but got {given}-dimensional input of size \
+             {:?} instead",
+            weight.sizes(),
+            x.sizes()
+        )));
+    }
     match cx.str_bytes(4)? {
         b"valid" => run(x, weight, bias, &spec),
         b"same" => {
-            if spec.stride.iter().any(|s| *s != 1) {
+            for (name, list) in [("stride", &spec.stride), ("dilation", &spec.dilation)] {
+                if groups > 0 && list.len() != space {
+                    return Err(KernelError::input(format!("{name} cannot broadcast to {space} dimensions")));
+                }
+            }
+            if groups > 0 && spec.stride.iter().any(|s| *s != 1) {
                 return Err(KernelError::input("padding='same' is not supported for strided convolutions"));
             }
             let far = |l: &i64| i32::try_from(*l).is_err();
@@ -166,6 +249,7 @@ fn transposed(cx: &KernelCx<'_>, space: usize) -> Computed {
     let mut spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(7)?, cx.int(6)?);
     spec.output_padding = expanded(&cx.ints(5)?, space);
     spec.transposed = true;
+    check_ranks(cx.tensor(0)?, cx.tensor(1)?, space, &spec)?;
     run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
 }
 
@@ -176,14 +260,32 @@ fn general(cx: &KernelCx<'_>) -> Computed {
     let mut spec = spec(space, &cx.ints(3)?, &cx.ints(4)?, &cx.ints(5)?, cx.int(8)?);
     spec.transposed = cx.boolean(6)?;
     spec.output_padding = expanded(&cx.ints(7)?, space);
-    run(cx.tensor(0)?, weight, cx.opt_tensor(2)?, &spec)
+    let x = cx.tensor(0)?;
+    if x.rank() + 1 == weight.rank() {
+        // Only the other operators have inputs without a batch; the convolution reports the error.
+        convolution(x, weight, None, &spec)?;
+    }
+    run(x, weight, cx.opt_tensor(2)?, &spec)
 }
 
 /// Time-first convolution: `(self, weight, bias, pad)` with weights `[time, in, out]`.
 fn time_first(cx: &KernelCx<'_>) -> Computed {
     let (x, weight, bias) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(2)?);
-    if x.rank() != 3 || weight.rank() != 3 {
-        return Err(KernelError::input("Input must have 3 dims: time, batch, in_channel"));
+    let refuse = |text: &str| Err(KernelError::input(text));
+    if x.rank() != 3 {
+        return refuse("Input must have 3 dims: time, batch, in_channel");
+    }
+    if weight.rank() != 3 {
+        return refuse("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+    }
+    if bias.rank() != 1 {
+        return refuse("Bias must be 1-D");
+    }
+    if x.sizes()[2] != weight.sizes()[1] {
+        return refuse("Input dim 2 (input channels) is not == dim 1 in the weight tensor");
+    }
+    if bias.sizes()[0] != weight.sizes()[2] {
+        return refuse("Bias size must equal dim 2 in the weight tensor (output channels).");
     }
     let spec = spec(1, &[1], &[cx.int(3)?], &[1], 1);
     let out = run(&x.permute(&[1, 2, 0])?, &weight.permute(&[2, 1, 0])?, Some(bias), &spec)?;

@@ -14,12 +14,13 @@ fn out_of_range() -> KernelError {
 }
 
 /// Checks and returns indices into a table of `rows` rows.
-fn positions(indices: &Tensor, rows: i64) -> Result<Vec<i64>, KernelError> {
+fn positions(indices: &Tensor, rows: i64, op: &str) -> Result<Vec<i64>, KernelError> {
     if !matches!(indices.dtype(), DType::I64 | DType::I32) {
+        let at = if op == "embedding_renorm_" { 2 } else { 1 };
         return Err(KernelError::input(format!(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got \
-             {} instead",
-            indices.dtype().ir_name()
+            "Expected tensor for argument #{at} 'indices' to have one of the following scalar types: Long, Int; but got \
+             {} instead (while checking arguments for {op})",
+            indices.dtype().tensor_type_name()
         )));
     }
     let all = indices.to_vec::<i64>()?;
@@ -32,7 +33,7 @@ fn embedding(cx: &KernelCx<'_>) -> Computed {
     if weight.rank() != 2 {
         return Err(KernelError::input("'weight' must be 2-D"));
     }
-    let all = positions(indices, weight.sizes()[0])?;
+    let all = positions(indices, weight.sizes()[0], "embedding")?;
     let mut sizes = indices.sizes().to_vec();
     sizes.push(weight.sizes()[1]);
     Ok(lookup(weight, &all, &sizes)?)
@@ -95,7 +96,7 @@ fn bags<'a>(cx: &'a KernelCx<'_>, padding: Padding) -> Result<Bags<'a>, KernelEr
     check_sample_weights(samples, indices, weight, mode)?;
     let count = weight.sizes()[0];
     let mut starts = offsets.to_vec::<i64>()?;
-    let rows = positions(indices, count)?;
+    let rows = positions(indices, count, "embedding_bag")?;
     let padding = match padding {
         Padding::None => None,
         Padding::OrMinusOne => Some(cx.int(8)?).filter(|p| *p >= 0),
@@ -224,9 +225,13 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
 fn renormed(cx: &KernelCx<'_>) -> Computed {
     let (weight, limit, p) = (cx.tensor(0)?, cx.float(2)?, cx.float(3)?);
     if weight.rank() != 2 {
-        return Err(KernelError::input("'self' must be 2-D"));
+        return Err(KernelError::input(format!(
+            "Expected 2-dimensional tensor, but got {}-dimensional tensor for argument #1 'self' (while checking arguments \
+             for embedding_renorm_)",
+            weight.rank()
+        )));
     }
-    let mut all = positions(cx.tensor(1)?, weight.sizes()[0])?;
+    let mut all = positions(cx.tensor(1)?, weight.sizes()[0], "embedding_renorm_")?;
     all.sort_unstable();
     all.dedup();
     let width = weight.sizes()[1] as usize;
@@ -249,7 +254,7 @@ fn renormed(cx: &KernelCx<'_>) -> Computed {
 fn one_hot(cx: &KernelCx<'_>) -> Computed {
     let (x, count) = (cx.tensor(0)?, cx.int(1)?);
     if x.dtype() != DType::I64 {
-        return Err(KernelError::input("one_hot is only applicable to index tensor."));
+        return Err(KernelError::input("one_hot is only applicable to index tensor of type LongTensor."));
     }
     let mut sizes = x.sizes().to_vec();
     if x.numel() == 0 {
@@ -264,11 +269,11 @@ fn one_hot(cx: &KernelCx<'_>) -> Computed {
     }
     let largest = reduce::amax(x, None, false)?.item()?.to_i64();
     let count = if count == -1 { largest + 1 } else { count };
-    if count < 1 {
-        return Err(KernelError::input("num_classes should be positive"));
-    }
     if largest >= count {
         return Err(KernelError::input("Class values must be smaller than num_classes."));
+    }
+    if count < 1 {
+        return Err(KernelError::input("num_classes should be positive"));
     }
     sizes.push(count);
     let out = Tensor::full(&sizes, Scalar::Int(0), DType::I64)?;

@@ -22,34 +22,63 @@ struct Patches {
     blocks: [i64; 2],
 }
 
+/// Returns two numbers as PyTorch's messages show them.
+fn shown([a, b]: [i64; 2]) -> String {
+    format!("({a}, {b})")
+}
+
+/// Reads a list of two numbers.
+fn pair(cx: &KernelCx<'_>, i: usize, name: &str) -> Result<[i64; 2], KernelError> {
+    let n = cx.ints(i)?.len();
+    if n != 2 {
+        return Err(KernelError::input(format!("It is expected {name} equals to 2, but got size {n}")));
+    }
+    cx.ints_n(i, 2).map(|v| [v[0], v[1]])
+}
+
 impl Patches {
     /// Reads kernel, dilation, padding and stride from position `at`.
     fn new(cx: &KernelCx<'_>, at: usize, image: [i64; 2]) -> Result<Patches, KernelError> {
-        let two = |i: usize| cx.ints_n(i, 2).map(|v| [v[0], v[1]]);
-        let (kernel, dilation, padding, stride) = (two(at)?, two(at + 1)?, two(at + 2)?, two(at + 3)?);
+        let mut lists = [[0; 2]; 4];
+        for (i, name) in ["kernel_size", "dilation", "padding", "stride"].into_iter().enumerate() {
+            lists[i] = pair(cx, at + i, name)?;
+        }
+        let [kernel, dilation, padding, stride] = lists;
         let positive = (1, "greater than zero");
-        for (name, values, (least, range)) in [
-            ("kernel size", kernel, positive),
-            ("dilation", dilation, positive),
-            ("padding", padding, (0, "non-negative")),
-            ("stride", stride, positive),
+        for (name, prefix, values, (least, range)) in [
+            ("kernel size", "kernel", kernel, positive),
+            ("dilation", "dilation", dilation, positive),
+            ("padding", "pad", padding, (0, "non-negative")),
+            ("stride", "stride", stride, positive),
         ] {
-            if values.iter().any(|v| *v < least) {
-                return Err(KernelError::input(format!("{name} should be {range}, but got {values:?}")));
+            let [height, width] = values;
+            if height < least || width < least {
+                return Err(KernelError::input(format!(
+                    "{name} should be {range}, but got {prefix}_height: {height} {prefix}_width: {width}"
+                )));
             }
         }
         let along = |d: usize| {
             (image[d] + 2 * padding[d] - (dilation[d] * (kernel[d] - 1) + 1)).div_euclid(stride[d]) + 1
         };
         let blocks = [along(0), along(1)];
-        if blocks.iter().any(|n| *n < 1) {
-            return Err(KernelError::input(format!(
-                "Given input with spatial size {image:?}, kernel_size={kernel:?}, dilation={dilation:?}, \
-                 padding={padding:?}, calculated shape of the array of sliding blocks as {blocks:?}, but its \
-                 components must be at least one."
-            )));
-        }
         Ok(Patches { image, kernel, dilation, padding, stride, blocks })
+    }
+
+    /// Returns an error if no patch fits into the image.
+    fn check_blocks(&self) -> Result<(), KernelError> {
+        if self.blocks.iter().all(|n| *n >= 1) {
+            return Ok(());
+        }
+        Err(KernelError::input(format!(
+            "Given input with spatial size {}, kernel_size={}, dilation={}, padding={}, calculated shape of the array of \
+             sliding blocks as {}, but its components must be at least one.",
+            shown(self.image),
+            shown(self.kernel),
+            shown(self.dilation),
+            shown(self.padding),
+            shown(self.blocks)
+        )))
     }
 
     /// Returns the number of patches of an image.
@@ -119,6 +148,7 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
     }
     let sizes = &x.sizes()[lead..];
     let patches = Patches::new(cx, 1, [sizes[1], sizes[2]])?;
+    patches.check_blocks()?;
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([sizes[0].saturating_mul(patches.depth()), patches.length()]);
     if x.dtype().is_integral(false) {
@@ -137,7 +167,7 @@ fn im2col(cx: &KernelCx<'_>) -> Computed {
 
 /// `(self, output_size, kernel_size, dilation, padding, stride)`.
 fn col2im(cx: &KernelCx<'_>) -> Computed {
-    let (x, image) = (cx.tensor(0)?, cx.ints_n(1, 2)?);
+    let (x, image) = (cx.tensor(0)?, pair(cx, 1, "output_size")?);
     let lead = x.rank().wrapping_sub(2);
     if lead > 1 || x.sizes()[lead..].contains(&0) {
         return Err(KernelError::input(format!(
@@ -146,24 +176,32 @@ fn col2im(cx: &KernelCx<'_>) -> Computed {
             x.sizes()
         )));
     }
-    let patches = Patches::new(cx, 2, [image[0], image[1]])?;
+    let patches = Patches::new(cx, 2, image)?;
     let depth = patches.depth();
     let (rows, length) = (x.sizes()[lead], x.sizes()[lead + 1]);
     if rows % depth != 0 {
         return Err(KernelError::input(format!(
             "Expected size of input's dimension {lead} to be divisible by the product of kernel_size, but got \
-             input.size({lead})={rows} and kernel_size={:?}.",
-            patches.kernel
+             input.size({lead})={rows} and kernel_size={}.",
+            shown(patches.kernel)
         )));
     }
     if length != patches.length() {
+        let [down, across] = patches.blocks;
         return Err(KernelError::input(format!(
-            "Given output_size={:?}, expected size of input's dimension to match the calculated number of sliding \
-             blocks {}, but got {length}.",
-            &image[..],
-            patches.length()
+            "Given output_size={}, kernel_size={}, dilation={}, padding={}, stride={}, expected size of input's dimension {} \
+             to match the calculated number of sliding blocks {down} * {across} = {}, but got input.size({})={length}.",
+            shown(image),
+            shown(patches.kernel),
+            shown(patches.dilation),
+            shown(patches.padding),
+            shown(patches.stride),
+            lead + 1,
+            patches.length(),
+            lead + 1
         )));
     }
+    patches.check_blocks()?;
     let mut out = x.sizes()[..lead].to_vec();
     out.extend([rows / depth, image[0], image[1]]);
     let (x, out) = (x.contiguous()?, Tensor::zeros(&out, x.dtype())?);

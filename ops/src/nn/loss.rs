@@ -459,6 +459,9 @@ fn triplet_margin_loss(cx: &KernelCx<'_>) -> Computed {
 /// `(self, target, reduction, log_target)`.
 fn kl_div(cx: &KernelCx<'_>) -> Computed {
     let (x, t) = (cx.tensor(0)?, cx.tensor(1)?);
+    if [x, t].iter().any(|of| of.dtype().is_complex()) {
+        return Err(KernelError::input("kl_div: Complex inputs not supported."));
+    }
     if [x, t].iter().any(|of| of.dtype().is_integral(true)) {
         return Err(KernelError::input("kl_div: Integral inputs not supported."));
     }
@@ -479,9 +482,9 @@ fn with_number(
     let loss = match zero {
         Some(g) if number == 0.0 => g(x, t)?,
         _ if number < 0.0 || (number == 0.0 && zero.is_none()) => {
-            return Err(KernelError::input(format!(
-                "{name} does not support non-positive values for its parameter"
-            )));
+            let values =
+                if zero.is_some() { "negative values for beta" } else { "non-positive values for delta" };
+            return Err(KernelError::input(format!("{name} does not support {values}.")));
         }
         _ => f(x, t, number)?,
     };

@@ -3,12 +3,12 @@
 use super::loss::reduced;
 use super::opt_values;
 use super::softmax::softmax;
-use crate::support::{Computed, Several, op, total};
+use crate::support::{Computed, Several, no_dimensions, op, total};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
-use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce};
+use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch, reduce};
 
 /// Returns class indices; all but `ignore` must be in range.
 fn classes(target: &Tensor, count: i64, ignore: Option<i64>) -> Result<Vec<i64>, KernelError> {
@@ -31,14 +31,96 @@ struct ClassIndexLoss<'a> {
     ignore: i64,
 }
 
+/// The operators of negative log likelihood, which differ in the shapes that they accept.
+#[derive(Clone, Copy)]
+enum Likelihood {
+    /// Vectors and matrices.
+    Flat,
+    /// Batches of images.
+    Spatial,
+    /// Any rank.
+    Any,
+}
+
+/// Checks the shapes of a negative log likelihood.
+fn check_nll(x: &Tensor, by: ClassIndexLoss<'_>, form: Likelihood) -> Result<(), KernelError> {
+    let (sizes, wanted) = (x.sizes(), by.target.sizes());
+    let refuse = |text: String| Err(KernelError::input(text));
+    if let Likelihood::Any = form {
+        if sizes.is_empty() {
+            return refuse("Expected 1 or more dimensions (got 0)".to_owned());
+        }
+        let targets = wanted.first().copied().unwrap_or(0);
+        if sizes.len() > 1 && sizes[0] != targets {
+            return refuse(format!(
+                "Expected input batch_size ({}) to match target batch_size ({targets}).",
+                sizes[0]
+            ));
+        }
+        return match sizes.len() {
+            1 | 2 => check_nll(x, by, Likelihood::Flat),
+            4 => check_nll(x, by, Likelihood::Spatial),
+            _ if wanted[1..] == sizes[2..] => check_spatial_weight(sizes[1], by.weight),
+            _ => refuse(format!(
+                "Expected target size {:?}, got {wanted:?}",
+                [&sizes[..1], &sizes[2..]].concat()
+            )),
+        };
+    }
+    if let Likelihood::Spatial = form {
+        if wanted.len() != 3 {
+            return refuse(format!(
+                "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}",
+                wanted.len()
+            ));
+        }
+        if sizes.len() != 4 {
+            return refuse(format!(
+                "only batches of spatial inputs supported (4D tensors), but got input of dimension: {}",
+                sizes.len()
+            ));
+        }
+        check_spatial_weight(sizes[1], by.weight)?;
+        // PyTorch does not close the parenthesis.
+        return match [sizes[0], sizes[2], sizes[3]] == *wanted {
+            true => Ok(()),
+            false => refuse(format!("size mismatch (got input: {sizes:?} , target: {wanted:?}")),
+        };
+    }
+    if !matches!(sizes.len(), 1 | 2) {
+        return refuse("input tensor should be 1D or 2D".to_owned());
+    }
+    match (wanted, sizes.len()) {
+        ([], 1) => {}
+        ([], _) => return Err(no_dimensions(0)),
+        ([n], _) if *n == sizes[0] => {}
+        ([_], _) => return refuse(format!("size mismatch (got input: {sizes:?}, target: {wanted:?})")),
+        _ => return refuse("0D or 1D target tensor expected, multi-target not supported".to_owned()),
+    }
+    let count = sizes[sizes.len() - 1];
+    match by.weight.filter(|w| w.rank() != 1 || w.numel() as i64 != count) {
+        None => Ok(()),
+        Some(weight) => refuse(format!(
+            "weight tensor should be defined either for all {count} classes or no classes but got weight tensor of \
+             shape: {:?}",
+            weight.sizes()
+        )),
+    }
+}
+
+/// Checks the weight of classes of images.
+fn check_spatial_weight(count: i64, weight: Option<&Tensor>) -> Result<(), KernelError> {
+    match weight.is_some_and(|w| w.numel() as i64 != count) {
+        false => Ok(()),
+        true => Err(KernelError::input("weight tensor should be defined either for all or no classes")),
+    }
+}
+
 /// Returns the negated weighted entry of each target's class, and the sum of weights. Classes are dimension 1, or the
 /// only dimension.
-fn nll(x: &Tensor, by: ClassIndexLoss<'_>) -> Result<(Tensor, Tensor), KernelError> {
+fn nll(x: &Tensor, by: ClassIndexLoss<'_>, form: Likelihood) -> Result<(Tensor, Tensor), KernelError> {
+    check_nll(x, by, form)?;
     let (sizes, target) = (x.sizes(), by.target);
-    let refuse = |text: String| Err(KernelError::input(text));
-    if sizes.is_empty() {
-        return refuse("input tensor should be at least 1D".to_owned());
-    }
     let (batch, count, plane) = match sizes {
         [c] => (1, *c, 1),
         [n, c, rest @ ..] => (*n, *c, rest.iter().product::<i64>()),
@@ -49,15 +131,9 @@ fn nll(x: &Tensor, by: ClassIndexLoss<'_>) -> Result<(Tensor, Tensor), KernelErr
     // For a single row, PyTorch accepts as many targets as classes and uses the first.
     let alone = sizes.len() == 1 && target.rank() == 1 && target.numel() as i64 == count && count > 0;
     let target = if alone { &target.narrow(0, 0, 1)? } else { target };
-    if target.sizes() != expected && !alone {
-        return refuse(format!("size mismatch (got input: {sizes:?}, target: {:?})", target.sizes()));
-    }
-    if by.weight.is_some_and(|w| w.rank() != 1 || w.numel() as i64 != count) {
-        return refuse(format!(
-            "weight tensor should be defined either for all {count} classes or no classes but got weight tensor of \
-             shape: {:?}",
-            by.weight.map(Tensor::sizes).unwrap_or(&[])
-        ));
+    if !x.dtype().is_floating() {
+        let op = if sizes.len() > 2 { "nll_loss2d_forward_out_frame" } else { "nll_loss_out_frame" };
+        return Err(TensorError::DType { op, dtype: x.dtype() }.into());
     }
     if let Some(weight) = by.weight {
         expect(weight, x.dtype())?;
@@ -85,7 +161,9 @@ fn nll(x: &Tensor, by: ClassIndexLoss<'_>) -> Result<(Tensor, Tensor), KernelErr
         let scalar = |v: f64| Tensor::from_element(T::from_f64(v));
         if by.reduction == 0 {
             let losses: Vec<T> = picked.iter().map(|(loss, _)| T::from_f64(*loss)).collect();
-            return Ok((Tensor::from_vec(losses, &expected)?, scalar(0.0)?));
+            // The total weight is computed for one target only, and not used.
+            let weight = if sizes.len() == 1 { picked.iter().map(|(_, weight)| *weight).sum() } else { 0.0 };
+            return Ok((Tensor::from_vec(losses, &expected)?, scalar(weight)?));
         }
         let sum = total(picked.iter().map(|(loss, _)| *loss));
         let weight = total(picked.iter().map(|(_, weight)| *weight));
@@ -105,11 +183,11 @@ fn by_number<'a>(cx: &'a KernelCx<'_>) -> Result<ClassIndexLoss<'a>, KernelError
 }
 
 fn nll_loss(cx: &KernelCx<'_>) -> Computed {
-    Ok(nll(cx.tensor(0)?, by_number(cx)?)?.0)
+    Ok(nll(cx.tensor(0)?, by_number(cx)?, Likelihood::Flat)?.0)
 }
 
-fn nll_loss_forward(cx: &KernelCx<'_>) -> Several {
-    let (out, total) = nll(cx.tensor(0)?, by_number(cx)?)?;
+fn nll_loss_forward(cx: &KernelCx<'_>, form: Likelihood) -> Several {
+    let (out, total) = nll(cx.tensor(0)?, by_number(cx)?, form)?;
     Ok(vec![out, total])
 }
 
@@ -121,15 +199,12 @@ fn cross_entropy(cx: &KernelCx<'_>) -> Computed {
             "label_smoothing must be between 0.0 and 1.0. Got: {smoothing}"
         )));
     }
-    if x.rank() == 0 {
-        return Err(KernelError::input("input tensor should be at least 1D"));
-    }
-    let dim = i64::from(x.rank() > 1);
+    let dim = i64::from(x.rank() != 1);
     let logs = softmax(x, dim, true)?;
     if x.sizes() == by.target.sizes() {
         return by_probability(&logs, by, smoothing, dim);
     }
-    let plain = nll(&logs, by)?.0;
+    let plain = nll(&logs, by, Likelihood::Any)?.0;
     if smoothing == 0.0 {
         return Ok(plain);
     }
@@ -153,7 +228,15 @@ fn by_probability(logs: &Tensor, by: ClassIndexLoss<'_>, smoothing: f64, dim: i6
     if by.ignore >= 0 {
         return Err(KernelError::input("ignore_index is not supported for floating point target"));
     }
-    let count = logs.sizes()[dim as usize] as f64;
+    let classes = logs.sizes()[dim as usize];
+    if let Some(weight) = by.weight.filter(|w| w.rank() != 1 || w.numel() as i64 != classes) {
+        return Err(KernelError::input(format!(
+            "cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight \
+             tensor of shape: {:?}",
+            weight.sizes()
+        )));
+    }
+    let count = classes as f64;
     dispatch!(floats, logs.dtype(), "cross_entropy_loss", T => {
         let mut losses = binary::<T, f64, f64>(logs, by.target, move |x: T, t: f64| {
             let t = if smoothing > 0.0 { t * (1.0 - smoothing) + smoothing / count } else { t };
@@ -209,7 +292,7 @@ fn smoothed(logs: &Tensor, by: ClassIndexLoss<'_>, smoothing: f64, dim: i64, pla
 fn as_rows(x: &Tensor) -> Result<(usize, usize), KernelError> {
     match x.sizes() {
         [] => Ok((1, 1)),
-        [c] => Ok((1, *c as usize)),
+        [c] if *c > 0 => Ok((1, *c as usize)),
         [n, c] if *c > 0 => Ok((*n as usize, *c as usize)),
         sizes => Err(KernelError::input(format!(
             "Expected non-empty vector or matrix with optional 0-dim batch size, but got: {sizes:?}"
@@ -239,7 +322,6 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
     if p != 1 && p != 2 {
         return Err(KernelError::input("only p == 1 and p == 2 supported"));
     }
-    check_single_or_double(x, "MultiMarginLoss_updateOutput")?;
     let (n, c) = as_rows(x)?;
     if target.numel() != n || target.rank() > 1 {
         return Err(KernelError::input(format!(
@@ -247,14 +329,19 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
             target.sizes()
         )));
     }
+    let weight = cx.opt_tensor(4)?;
+    if let Some(weight) = weight.filter(|w| w.rank() > 1 || w.numel() != c) {
+        return Err(KernelError::input(format!(
+            "inconsistent weight size, expected {c} but got {:?}",
+            weight.sizes()
+        )));
+    }
+    check_single_or_double(x, "multi_margin_loss_cpu_kernel")?;
     expect(target, DType::I64)?;
     let targets = classes(target, c as i64, None).map_err(|_| KernelError::input("target out of range"))?;
-    let weights = opt_values::<f64>(cx.opt_tensor(4)?)?;
-    if weights.as_ref().is_some_and(|w| w.len() != c) {
-        return Err(KernelError::input(format!("inconsistent weight size, expected {c}")));
-    }
+    let weights = opt_values::<f64>(weight)?;
     // An empty loss does not read the weight.
-    if let Some(weight) = cx.opt_tensor(4)?.filter(|_| x.numel() > 0) {
+    if let Some(weight) = weight.filter(|_| x.numel() > 0) {
         expect(weight, x.dtype())?;
     }
     let values = x.to_vec::<f64>()?;
@@ -280,9 +367,7 @@ fn check_single_or_double(x: &Tensor, name: &str) -> Result<(), KernelError> {
 /// `(self, target, reduction)`: returns the loss and a mask of the target elements.
 fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     let (x, target) = (cx.tensor(0)?, cx.tensor(1)?);
-    check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
     let (_, c) = as_rows(x)?;
-    expect(target, DType::I64)?;
     if x.sizes() != target.sizes() {
         return Err(KernelError::input(format!(
             "inconsistent target size: {:?} for input of size: {:?}",
@@ -292,8 +377,10 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
     }
     let (values, labels) = (x.to_vec::<f64>()?, target.to_vec::<i64>()?);
     if labels.iter().any(|l| *l < -1 || *l >= c as i64) {
-        return Err(KernelError::input("target is out of range"));
+        return Err(KernelError::input("argument #2 'target' is out of range"));
     }
+    check_single_or_double(x, "multilabel_margin_loss_forward_out_frame")?;
+    expect(target, DType::I64)?;
     let (mut losses, mut marks) = (Vec::new(), Vec::new());
     for (row, labels) in values.chunks_exact(c.max(1)).zip(labels.chunks_exact(c.max(1))) {
         let labels: Vec<usize> = labels.iter().take_while(|l| **l >= 0).map(|l| *l as usize).collect();
@@ -353,21 +440,29 @@ pub(super) fn family() -> Vec<OpDef> {
         move |d: OpDef| d.with(shape()).with(Dtype::same_as(0)).with(sample())
     };
     let by_target: fn() -> ResultShapes = || ResultShapes::loss(3, ResultShapes::same_as(1));
-    defs.extend(op("nll_loss nll_loss_nd", "", doc).facts(facts(by_target, flat)).one(nll_loss));
-    defs.extend(op("nll_loss2d", "", doc).facts(facts(by_target, deep)).one(nll_loss));
+    defs.extend(op("nll_loss", "", doc).facts(facts(by_target, flat)).one(nll_loss));
+    let rows: [(&str, Likelihood, fn() -> Sample); 2] =
+        [("nll_loss_nd", Likelihood::Any, flat), ("nll_loss2d", Likelihood::Spatial, deep)];
+    for (name, form, sample) in rows {
+        defs.extend(
+            op(name, "", doc)
+                .facts(facts(by_target, sample))
+                .one(move |cx| Ok(nll(cx.tensor(0)?, by_number(cx)?, form)?.0)),
+        );
+    }
     let with_weights = || ResultShapes::results([by_target(), ResultShapes::scalar()]);
     let rest = || [IValue::None, IValue::Int(1), IValue::Int(-100)];
     defs.extend(
         op("nll_loss_forward", "", doc)
             .out("output")
             .facts(|d| d.with(with_weights()).with(Dtype::same_as(0)).with(flat().then(rest())))
-            .several(nll_loss_forward),
+            .several(|cx| nll_loss_forward(cx, Likelihood::Flat)),
     );
     defs.extend(
         op("nll_loss2d_forward", "", doc)
             .out("output")
             .facts(|d| d.with(with_weights()).with(Dtype::same_as(0)).with(deep().then(rest())))
-            .several(nll_loss_forward),
+            .several(|cx| nll_loss_forward(cx, Likelihood::Spatial)),
     );
     defs.extend(
         op("cross_entropy_loss", "", "Cross entropy: minus the logarithm of the target's softmax.")

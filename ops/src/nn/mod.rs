@@ -23,6 +23,7 @@ mod norm;
 mod packed;
 mod pad;
 mod pool;
+mod pool_checks;
 mod recurrent;
 mod regions;
 mod resize;

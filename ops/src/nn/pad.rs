@@ -65,11 +65,15 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
             Mode::Replicate => n == 0,
         };
         if wrong && (before, after) != (0, 0) {
-            return refuse(format!(
-                "Padding size should be less than the corresponding input dimension, but got: padding ({before}, \
-                 {after}) at dimension {d} of input {:?}",
-                x.sizes()
-            ));
+            return refuse(match mode {
+                Mode::Circular => "Padding value causes wrapping around more than once.".to_owned(),
+                _ => format!(
+                    "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding \
+                     ({before}, {after}) at dimension {d} of input {:?}",
+                    4 + 2 * from_end,
+                    x.sizes()
+                ),
+            });
         }
         let whole = n.checked_add(before).and_then(|n| n.checked_add(after));
         let ends = before.checked_neg().and(after.checked_neg()).and(n.checked_add(after));

@@ -1,6 +1,10 @@
 //! Pooling: maximum or mean over sliding, adaptive or random (fractional) windows; unpooling and the backward pass of
 //! maxima.
 
+use super::pool_checks::{
+    Sliding, check_adaptive_average, check_adaptive_max, check_adaptive_sizes, check_fractional,
+    check_fractional_lists, check_lists, check_sliding, check_unpool,
+};
 use super::{SampleArgs, sized};
 use crate::support::{Computed, OutputLayout, Several, op};
 use flambeau_analysis::{Dtype, ResultShapes};
@@ -10,35 +14,6 @@ use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::pool::{self, Divisor, Slide, Window, Windows};
 use flambeau_tensor::{DType, Tensor, TensorError, reduce};
-
-/// Returns an error unless the input has one or two dimensions before the spatial ones, and only the batch may be
-/// empty.
-fn check(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
-    let rank = x.rank();
-    let lead = usize::from(rank == space + 2);
-    let fits = (rank == space + 1 || rank == space + 2) && !x.sizes()[lead..].contains(&0);
-    if fits {
-        return Ok(());
-    }
-    Err(KernelError::input(format!(
-        "{name}: Expected {}D or {}D (batch mode) tensor with optional 0 dim batch size for input, but got: {:?}",
-        space + 1,
-        space + 2,
-        x.sizes()
-    )))
-}
-
-/// The same check for adaptive pooling, which is less strict: batch or channels may be empty, except channels of a
-/// batch in 3-d or for maxima.
-fn check_adaptive(name: &str, x: &Tensor, space: usize) -> Result<(), KernelError> {
-    let first = x.rank().saturating_sub(space);
-    let batched = first == 2 && (space == 3 || name == "adaptive_max_pool");
-    let leading = if batched { 1 } else { first };
-    if (first == 1 || first == 2) && x.numel() == 0 && !x.sizes()[leading..].contains(&0) {
-        return Ok(());
-    }
-    check(name, x, space)
-}
 
 /// Extends windows of the spatial dimensions to three dimensions.
 fn windows(mut along: Vec<Vec<Window>>, step: &[i64]) -> Windows {
@@ -81,90 +56,66 @@ fn slide(
     })
 }
 
-fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelError> {
-    let mut along = Vec::new();
-    for (d, &n) in space_of(x, space).iter().enumerate() {
-        let count = slide.count(d, n)?;
-        if count < 1 {
-            return Err(KernelError::input(format!(
-                "Given input size: {:?}. Calculated output size {count} at dimension {d}. Output size is too small",
-                x.sizes()
-            )));
-        }
-        along.push(slide.windows(d, n)?);
-    }
-    Ok(windows(along, &slide.dilation))
+/// Reads and checks the arguments of sliding windows, `(self, kernel_size, stride, padding, …)`.
+fn checked_slide(
+    cx: &KernelCx<'_>,
+    space: usize,
+    kind: Sliding,
+    divisor: Option<i64>,
+) -> Result<Slide, KernelError> {
+    let x = cx.tensor(0)?;
+    let (dilation, ceil) = if kind == Sliding::Average { (None, 4) } else { (Some(4), 5) };
+    let names = ["kernel_size", "stride", "padding", "dilation"];
+    let lists = (1..ceil).map(|i| cx.ints(i)).collect::<Result<Vec<_>, _>>()?;
+    let lists: Vec<(&str, &[i64])> =
+        names.iter().zip(&lists).take(ceil - 1).map(|(name, list)| (*name, &list[..])).collect();
+    check_lists(kind, x, space, &lists)?;
+    let slide = slide(cx, space, 1, dilation, ceil)?;
+    check_sliding(kind, x, space, &slide, divisor)?;
+    Ok(slide)
 }
 
-/// Returns an error if the padding exceeds half of the kernel. As in PyTorch, this is independent of the dilation, but the message is
-/// not.
-fn check_padding(slide: &Slide) -> Result<(), KernelError> {
-    let (pads, kernels) = (&slide.padding[..], &slide.kernel[..]);
-    let Some(at) = (0..pads.len()).find(|&d| pads[d] > kernels[d] / 2) else { return Ok(()) };
-    let (pad, kernel) = (pads[at], kernels[at]);
-    let extent = |d: usize| kernels[d].saturating_sub(1).saturating_mul(slide.dilation[d]).saturating_add(1);
-    let outside = (0..pads.len()).find(|&d| pads[d] > extent(d) / 2);
-    let half = "pad should be smaller than or equal to half of kernel size, but got";
-    Err(KernelError::input(match (pads, kernels, outside) {
-        ([_], _, _) => format!(
-            "max_pool1d() padding should be at most half of kernel size, but got padding={pad} and kernel_size={kernel}"
-        ),
-        (_, _, Some(d)) => format!(
-            "pad should be at most half of effective kernel size, but got pad={}, kernel_size={} and dilation={}",
-            pads[d], kernels[d], slide.dilation[d]
-        ),
-        ([h, w], [kh, kw], _) => format!("{half} padW = {w}, padH = {h}, kW = {kw}, kH = {kh}"),
-        ([t, h, w], [kt, kh, kw], _) => {
-            format!("{half} kT: {kt} kW: {kw} kH: {kh} padT: {t} padW: {w} padH: {h}")
-        }
-        _ => format!("{half} pad={pad}, kernel_size={kernel}"),
-    }))
+fn sliding(slide: &Slide, x: &Tensor, space: usize) -> Result<Windows, KernelError> {
+    let along = space_of(x, space).iter().enumerate().map(|(d, &n)| slide.windows(d, n));
+    Ok(windows(along.collect::<Result<_, _>>()?, &slide.dilation))
 }
 
 /// `(self, kernel_size, stride, padding, dilation, ceil_mode)`.
-fn max_windows(cx: &KernelCx<'_>, space: usize) -> Result<Windows, KernelError> {
-    let x = cx.tensor(0)?;
-    let slide = slide(cx, space, 1, Some(4), 5)?;
-    check("max_pool", x, space)?;
-    check_padding(&slide)?;
-    sliding(&slide, x, space)
+fn max_windows(cx: &KernelCx<'_>, space: usize, kind: Sliding) -> Result<Windows, KernelError> {
+    let slide = checked_slide(cx, space, kind, None)?;
+    let dtype = cx.tensor(0)?.dtype();
+    if space == 3 && (dtype == DType::Bool || dtype.is_complex()) {
+        return Err(TensorError::DType { op: "max_pool3d", dtype }.into());
+    }
+    sliding(&slide, cx.tensor(0)?, space)
 }
 
 fn max_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
+    let windows = max_windows(cx, space, Sliding::Max)?;
     // In 1-d, PyTorch has a separate kernel if no indices are requested.
     let dtype = cx.tensor(0)?.dtype();
     if space == 1 && !dtype.is_floating() {
         return Err(TensorError::DType { op: "max_pool1d_impl", dtype }.into());
     }
-    Ok(pool::max_values(cx.tensor(0)?, space, &max_windows(cx, space)?)?)
+    Ok(pool::max_values(cx.tensor(0)?, space, &windows)?)
 }
 
 fn max_pool_with_indices(cx: &KernelCx<'_>, space: usize) -> Several {
-    let (values, indices) = pool::max_with_indices(cx.tensor(0)?, space, &max_windows(cx, space)?)?;
+    let (values, indices) =
+        pool::max_with_indices(cx.tensor(0)?, space, &max_windows(cx, space, Sliding::MaxWithIndices)?)?;
     Ok(vec![values, indices])
 }
 
 /// `(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)`.
 fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     let x = cx.tensor(0)?;
-    let slide = slide(cx, space, 1, None, 4)?;
-    check("avg_pool", x, space)?;
-    if space == 3 && matches!(x.dtype(), DType::F16 | DType::BF16) {
+    let fixed = if cx.n_args() > 6 && space > 1 { cx.opt_int(6)? } else { None };
+    let slide = checked_slide(cx, space, Sliding::Average, fixed)?;
+    if space == 3 && matches!(x.dtype(), DType::F16 | DType::BF16 | DType::Bool) {
         return Err(TensorError::DType { op: "avg_pool3d_out_frame", dtype: x.dtype() }.into());
-    }
-    if space == 3 && space_of(x, space).iter().zip(&slide.kernel).any(|(n, k)| n < k) {
-        return Err(KernelError::input(format!(
-            "input image {:?} smaller than kernel size {:?}",
-            space_of(x, space),
-            &slide.kernel[..]
-        )));
     }
     let windows = sliding(&slide, x, space)?;
     let whole = cx.boolean(5)?;
-    let fixed = if cx.n_args() > 6 && space > 1 { cx.opt_int(6)? } else { None };
-    if fixed == Some(0) {
-        return Err(KernelError::input("divisor must be not zero"));
-    }
     // Number of positions per window, with or without those in the padding.
     let mut counts = windows.counts();
     if whole {
@@ -179,58 +130,45 @@ fn avg_pool(cx: &KernelCx<'_>, space: usize) -> Computed {
     Ok(pool::average(x, space, &windows, divisor)?)
 }
 
-/// Returns windows for the output sizes of adaptive pooling; a missing size is that of the input.
-fn adaptive_windows(cx: &KernelCx<'_>, space: usize, name: &str) -> Result<Windows, KernelError> {
-    let x = cx.tensor(0)?;
-    if cx.ints(1)?.len() != space && cx.ints(1)?.len() != 1 {
-        return Err(KernelError::input(format!(
-            "{name}: internal error: output_size.size() must be {space}"
-        )));
-    }
-    let sizes = cx.ints_n(1, space)?;
-    check_adaptive(name, x, space)?;
-    if sizes.iter().any(|n| *n < 0) {
-        return Err(KernelError::input(format!(
-            "elements of output_size must be greater than or equal to 0 but received {:?}",
-            &sizes[..]
-        )));
-    }
-    let along = space_of(x, space).iter().zip(&sizes).map(|(n, count)| pool::adaptive(*n, *count));
+/// Returns windows for output sizes of adaptive pooling that were checked.
+fn adaptive_windows(x: &Tensor, space: usize, sizes: &[i64]) -> Result<Windows, KernelError> {
+    let along = space_of(x, space).iter().zip(sizes).map(|(n, count)| pool::adaptive(*n, *count));
     Ok(windows(along.collect::<Result<_, _>>()?, &vec![1; space]))
 }
 
-fn adaptive_avg(cx: &KernelCx<'_>, space: usize) -> Computed {
-    let x = cx.tensor(0)?;
+/// `part` is whether the operator has a leading underscore.
+fn adaptive_avg(cx: &KernelCx<'_>, space: usize, part: bool) -> Computed {
+    let (x, sizes) = (cx.tensor(0)?, cx.ints(1)?);
+    check_adaptive_sizes(x, space, &sizes, part)?;
     // The mean over all spatial dimensions is a reduction, which supports more dtypes.
-    let sizes = cx.ints(1)?;
-    let ranked = space == 3 || x.rank() == space + 1 || x.rank() == space + 2;
-    if sizes.len() == space && sizes.iter().all(|n| *n == 1) && ranked {
+    if !part && sizes.iter().all(|n| *n == 1) {
         let dims: Vec<i64> = (1..=space as i64).map(|d| -d).collect();
         return Ok(reduce::mean(x, Some(&dims), true, None)?);
     }
-    let windows = adaptive_windows(cx, space, "adaptive_avg_pool")?;
-    if !x.dtype().is_floating() && x.numel() == 0 && space < 3 {
+    let sizes = cx.ints_n(1, space)?;
+    check_adaptive_average(x, space, &sizes)?;
+    let dtype = x.dtype();
+    if !dtype.is_floating() && (x.numel() == 0 || sizes.contains(&0)) && space < 3 {
         // An empty tensor is accepted in any dtype.
-        let mut sizes = x.sizes()[..x.rank() - space].to_vec();
-        sizes.extend_from_slice(&cx.ints_n(1, space)?);
-        return Ok(Tensor::zeros(&sizes, x.dtype())?);
+        return Ok(Tensor::zeros(&[&x.sizes()[..x.rank() - space], &sizes].concat(), dtype)?);
     }
-    if !x.dtype().is_floating() {
-        return Err(KernelError::input(format!(
-            "\"adaptive_avg_pool2d\" not implemented for '{}'",
-            x.dtype().ir_name()
-        )));
+    if !dtype.is_floating() {
+        let op = if space == 3 { "adaptive_avg_pool3d_cpu" } else { "adaptive_avg_pool2d" };
+        return Err(TensorError::DType { op, dtype }.into());
     }
+    let windows = adaptive_windows(x, space, &sizes)?;
     Ok(pool::average(x, space, &windows, Divisor::Counts(&windows.counts()))?)
 }
 
 fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
-    let windows = adaptive_windows(cx, space, "adaptive_max_pool")?;
-    let dtype = cx.tensor(0)?.dtype();
-    if !dtype.is_floating() {
-        return Err(TensorError::DType { op: "adaptive_max_pool", dtype }.into());
+    let x = cx.tensor(0)?;
+    check_adaptive_max(x, space, &cx.ints(1)?)?;
+    let sizes = cx.ints_n(1, space)?;
+    if !x.dtype().is_floating() {
+        let op = if space == 3 { "adaptive_max_pool3d_cpu" } else { "adaptive_max_pool2d" };
+        return Err(TensorError::DType { op, dtype: x.dtype() }.into());
     }
-    let (values, indices) = pool::max_with_indices(cx.tensor(0)?, space, &windows)?;
+    let (values, indices) = pool::max_with_indices(x, space, &adaptive_windows(x, space, &sizes)?)?;
     Ok(vec![values, indices])
 }
 
@@ -238,24 +176,13 @@ fn adaptive_max(cx: &KernelCx<'_>, space: usize) -> Several {
 /// dimension.
 fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     let (x, samples) = (cx.tensor(0)?, cx.tensor(3)?);
+    check_fractional_lists(space, [("kernel_size", &cx.ints(1)?), ("output_size", &cx.ints(2)?)])?;
     let (kernel, sizes) = (cx.ints_n(1, space)?, cx.ints_n(2, space)?);
-    check("fractional_max_pool", x, space)?;
+    check_fractional(x, &kernel, &sizes, samples)?;
     let batched = x.rank() == space + 2;
     let input = space_of(x, space);
-    // In 3-d, PyTorch requires one more element.
-    let spare = i64::from(space == 3);
-    if sizes.iter().zip(&kernel).zip(input).any(|((o, k), n)| *o < 1 || *k < 1 || o + k - 1 + spare > *n) {
-        return Err(KernelError::input(format!(
-            "fractional_max_pool: pool size {:?} too large relative to input {input:?}",
-            &kernel[..]
-        )));
-    }
     let channels = x.sizes()[usize::from(batched)];
     let batch = if batched { x.sizes()[0] } else { 1 };
-    check_samples(samples, batch, channels, space)?;
-    if samples.dtype() != x.dtype() {
-        return Err(KernelError::input("Expect _random_samples to have the same dtype as input"));
-    }
     let samples = samples.to_vec::<f64>()?;
     let dtype = x.dtype();
     let planes = x.contiguous()?.reshape(&[&[batch * channels], input].concat())?;
@@ -277,31 +204,17 @@ fn fractional(cx: &KernelCx<'_>, space: usize) -> Several {
     Ok(vec![gathered(&values, &out, x.dtype())?, gathered(&indices, &out, DType::I64)?])
 }
 
-/// Checks that there is a sample for every plane and dimension. Rows beyond the batch are not used.
-fn check_samples(samples: &Tensor, batch: i64, channels: i64, space: usize) -> Result<(), KernelError> {
-    let &[rows, planes, dims] = samples.sizes() else {
-        let rank = samples.rank();
-        return Err(KernelError::input(format!("Expect _random_samples to have 3 dimensions, got {rank}")));
-    };
-    if rows < batch {
-        return Err(KernelError::input("Expect _random_samples.size(0) no less then input batch size."));
-    }
-    if planes != channels {
-        return Err(KernelError::input("Expect _random_samples.size(1) equals to input channel size."));
-    }
-    if dims != space as i64 {
-        return Err(KernelError::input(format!(
-            "Expect _random_samples.size(2) equals to {space}; got {dims}."
-        )));
-    }
-    Ok(())
-}
-
 /// `(grad_output, self, kernel_size, stride, padding, dilation, ceil_mode, indices)`: adds gradients at the positions
 /// of the maxima.
 fn max_pool_back(cx: &KernelCx<'_>) -> Computed {
     let (grad, x, indices) = (cx.tensor(0)?, cx.tensor(1)?, cx.tensor(7)?);
-    check("max_pool2d_with_indices_backward", x, 2)?;
+    if !matches!(x.rank(), 3 | 4) || x.sizes()[usize::from(x.rank() == 4)..].contains(&0) {
+        return Err(KernelError::input(format!(
+            "max_pool2d_with_indices_backward: Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for \
+             input, but got: {:?}",
+            x.sizes()
+        )));
+    }
     if indices.dtype() != DType::I64 || indices.sizes() != grad.sizes() || grad.dtype() != x.dtype() {
         return Err(KernelError::input("expected an index of type int64 for every element of the gradient"));
     }
@@ -363,29 +276,10 @@ fn intervals(sample: f64, n: i64, count: i64, kernel: i64, dtype: DType) -> Vec<
 /// `(self, indices, output_size, …)`.
 fn unpool(cx: &KernelCx<'_>, space: usize) -> Computed {
     let (x, indices, sizes) = (cx.tensor(0)?, cx.tensor(1)?, cx.ints(2)?);
-    if indices.dtype() != DType::I64 {
-        return Err(KernelError::input(format!(
-            "elements in indices should be type int64 but got: {}",
-            indices.dtype().ir_name()
-        )));
-    }
-    if sizes.len() != space {
-        return Err(KernelError::input(format!(
-            "There should be exactly {space} elements in output_size, but got {} elements.",
-            sizes.len()
-        )));
-    }
-    check("max_unpool", x, space)?;
+    check_unpool(cx, space)?;
     if !x.dtype().is_floating() {
-        return Err(TensorError::DType { op: "max_unpool", dtype: x.dtype() }.into());
-    }
-    if x.sizes() != indices.sizes() {
-        return Err(KernelError::input(format!(
-            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with \
-             shape: {:?}",
-            x.sizes(),
-            indices.sizes()
-        )));
+        let op = if space == 3 { "max_unpool3d" } else { "max_unpool2d" };
+        return Err(TensorError::DType { op, dtype: x.dtype() }.into());
     }
     Ok(pool::unpool(x, indices, &sizes)?)
 }
@@ -429,6 +323,11 @@ const SIZES: [&[&[i64]]; 3] = [&[&[2, 3, 6]], &[&[2, 3, 6, 5]], &[&[1, 2, 4, 5, 
 
 fn ints(values: &'static [&'static [i64]]) -> SampleArgs {
     super::int_lists(values)
+}
+
+/// Output sizes of adaptive pooling.
+fn output_sizes(space: usize) -> SampleArgs {
+    Box::new(move || vec![IValue::ints(vec![2; space])])
 }
 
 /// Draws a gradient, a tensor, window parameters, and positions of the maxima.
@@ -491,20 +390,22 @@ pub(super) fn family() -> Vec<OpDef> {
                 .facts(|d| d.with(slid(space, None, 4)).with(Dtype::same_as(0)).with(sample()))
                 .one(move |cx| avg_pool(cx, space)),
         );
-        let names = match space {
-            1 => "adaptive_avg_pool1d".to_owned(),
-            n => format!("adaptive_avg_pool{n}d _adaptive_avg_pool{n}d"),
-        };
-        defs.extend(
-            op(&names, "", "Adaptive average pooling: the means of evenly divided parts.")
-                .output_layout(others)
-                .facts(|d| {
-                    d.with(ResultShapes::resized(space, 1))
-                        .with(Dtype::same_as(0))
-                        .with(sized(SIZES[space - 1], ints(&[&[2]])))
-                })
-                .one(move |cx| adaptive_avg(cx, space)),
-        );
+        for part in [false, true] {
+            if part && space == 1 {
+                continue;
+            }
+            let name = format!("{}adaptive_avg_pool{space}d", if part { "_" } else { "" });
+            defs.extend(
+                op(&name, "", "Adaptive average pooling: the means of evenly divided parts.")
+                    .output_layout(others)
+                    .facts(|d| {
+                        d.with(ResultShapes::resized(space, 1))
+                            .with(Dtype::same_as(0))
+                            .with(sized(SIZES[space - 1], output_sizes(space)))
+                    })
+                    .one(move |cx| adaptive_avg(cx, space, part)),
+            );
+        }
         let both =
             || ResultShapes::results([ResultShapes::resized(space, 1), ResultShapes::resized(space, 1)]);
         defs.extend(
@@ -514,7 +415,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 "Adaptive max pooling: the maxima of evenly divided parts, and their indices.",
             )
             .output_layout(others)
-            .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], ints(&[&[2]]))))
+            .facts(|d| d.with(both()).with(indices()).with(sized(SIZES[space - 1], output_sizes(space))))
             .several(move |cx| adaptive_max(cx, space)),
         );
         if space > 1 {

@@ -393,7 +393,30 @@ fn one_step(cx: &KernelCx<'_>, cell: Cell) -> Several {
         state_bias: cx.opt_tensor(5)?.cloned(),
         projection: None,
     };
-    let width = h.sizes().last().copied().unwrap_or(0);
+    let x = cx.tensor(0)?;
+    let expected = params.input.size(1)?;
+    if x.size(1)? != expected {
+        return Err(KernelError::input(format!(
+            "input has inconsistent input_size: got {} expected {expected}",
+            x.size(1)?
+        )));
+    }
+    let width = params.state.size(1)?;
+    for (i, state) in [Some(&h), c.as_ref()].into_iter().flatten().enumerate() {
+        if x.size(0)? != state.size(0)? {
+            return Err(KernelError::input(format!(
+                "Input batch size {} doesn't match hidden{i} batch size {}",
+                x.size(0)?,
+                state.size(0)?
+            )));
+        }
+        if state.size(1)? != width {
+            return Err(KernelError::input(format!(
+                "hidden{i} has inconsistent hidden_size: got {}, expected {width}",
+                state.size(1)?
+            )));
+        }
+    }
     if params.state.sizes() != [width * cell.gates(), width] {
         return Err(KernelError::input(format!(
             "hidden0 has inconsistent hidden_size: got {width}, weights are {:?}",

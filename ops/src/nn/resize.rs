@@ -148,14 +148,24 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     }
     let input = &x.sizes()[2..];
     if input.iter().any(|n| *n <= 0) || sizes.iter().any(|n| *n <= 0) {
+        let named = |sizes: &[i64]| {
+            let axes = &["D", "H", "W"][3 - space..];
+            let shown: Vec<String> = axes.iter().zip(sizes).map(|(axis, n)| format!("{axis}: {n}")).collect();
+            shown.join(", ")
+        };
+        let and = if space == 1 { "and " } else { "" };
         return Err(KernelError::input(format!(
-            "Input and output sizes should be greater than 0, but got input ({input:?}) output ({sizes:?})"
+            "Input and output sizes should be greater than 0, but got input ({}) {and}output ({})",
+            named(input),
+            named(sizes)
         )));
     }
     if x.sizes()[1] == 0 {
-        return Err(KernelError::input(
-            "Non-empty 4D data tensor expected but got a tensor with sizes that have none",
-        ));
+        return Err(KernelError::input(format!(
+            "Non-empty {}D data tensor expected but got a tensor with sizes {:?}",
+            space + 2,
+            x.sizes()
+        )));
     }
     // Check the memory limit before tables of positions and weights are allocated.
     let whole = [&x.sizes()[..2], sizes].concat();
@@ -213,6 +223,12 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
 
 /// `(self, output_size, [align_corners,] scales…)`.
 fn sized_op(cx: &KernelCx<'_>, space: usize, mode: Mode, with_align: bool) -> Computed {
+    let count = cx.ints(1)?.len();
+    if count != space {
+        return Err(KernelError::input(format!(
+            "It is expected output_size equals to {space}, but got size {count}"
+        )));
+    }
     let sizes = cx.ints_n(1, space)?;
     let at = if with_align { 3 } else { 2 };
     let scales: Vec<Option<f64>> = (0..space).map(|d| cx.opt_float(at + d)).collect::<Result<_, _>>()?;

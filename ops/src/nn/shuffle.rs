@@ -53,11 +53,13 @@ fn pixel_unshuffle(cx: &KernelCx<'_>) -> Computed {
     }
     let lead = x.rank() - 3;
     let (c, h, w) = (x.sizes()[lead], x.sizes()[lead + 1], x.sizes()[lead + 2]);
-    if h % r != 0 || w % r != 0 {
-        return wrong(format!(
-            "pixel_unshuffle expects height and width to be divisible by downscale_factor, but {h} and {w} are not \
-             both divisible by {r}"
-        ));
+    for (name, at, size) in [("height", -2, h), ("width", -1, w)] {
+        if size % r != 0 {
+            return wrong(format!(
+                "pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not \
+                 divisible by {r}"
+            ));
+        }
     }
     if x.numel() == 0 {
         // As in PyTorch, an empty tensor keeps its sizes.

@@ -125,9 +125,9 @@ fn searchsorted(cx: &KernelCx<'_>) -> Computed {
             }
             b"left" => {}
             _ => {
-                return Err(KernelError::input(
-                    "torch.searchsorted(): side can only be 'left' or 'right' but got another string",
-                ));
+                return Err(KernelError::input(format!(
+                    "torch.searchsorted(): side can only be 'left' or 'right' but got {side}"
+                )));
             }
         }
     }

@@ -84,7 +84,7 @@ fn histc(cx: &KernelCx<'_>) -> Computed {
     fn of<T: Real>(x: &Tensor, bins: i64, lo: f64, hi: f64, round: impl Fn(T) -> T + Copy) -> Computed {
         if bins <= 0 {
             return Err(KernelError::input(format!(
-                "torch.histc(): bins must be > 0, but got {bins} for dimension 0"
+                "torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
             )));
         }
         check_budget((bins as usize).saturating_mul(16))?;
@@ -144,7 +144,7 @@ fn grid<T: Real>(x: &Tensor, options: &Options<'_>) -> Result<(Tensor, Vec<Tenso
             Bins::Counts(counts) => {
                 if counts[d] <= 0 {
                     return Err(KernelError::input(format!(
-                        "bins must be > 0, but got {} for dimension {d}",
+                        "torch.histogram(): bins must be > 0, but got {} for dimension {d}",
                         counts[d]
                     )));
                 }
@@ -204,7 +204,7 @@ fn checked(x: &Tensor, options: &Options<'_>) -> Result<(Tensor, Vec<Tensor>), K
     };
     if form != columns || options.range.as_ref().is_some_and(|r| r.len() != 2 * columns) {
         return Err(KernelError::input(format!(
-            "torch.histogramdd(): expected a sequence of {columns} bins and twice as many ends of ranges"
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
         )));
     }
     if let Some(w) = options.weight

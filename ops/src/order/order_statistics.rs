@@ -12,9 +12,12 @@ use flambeau_tensor::{DType, Element, Scalar, Tensor, dispatch, reduce, select, 
 fn kthvalue(cx: &KernelCx<'_>) -> Several {
     let (x, k, dim, keep) = (cx.tensor(0)?, cx.int(1)?, cx.int(2)?, cx.boolean(3)?);
     check_some("kthvalue", x, dim)?;
-    let n = x.sizes().get(wrap_dim(dim, x.rank())?).copied().unwrap_or(1);
+    let along = wrap_dim(dim, x.rank())?;
+    let n = x.sizes().get(along).copied().unwrap_or(1);
     if k < 1 || k > n {
-        return Err(KernelError::input("kthvalue(): selected number k out of range for dimension"));
+        return Err(KernelError::input(format!(
+            "kthvalue(): selected number k out of range for dimension {along}"
+        )));
     }
     if let Some(found) = super::scalar_index(x)? {
         return Ok(vec![x.clone_data()?, found]);

@@ -93,7 +93,15 @@ fn quantile(cx: &KernelCx<'_>, ignore_nan: bool) -> Computed {
     }
     let q = match cx.arg(1)?.as_tensor() {
         Some(q) => q.clone(),
-        None => Tensor::scalar(cx.scalar(1)?, x.dtype())?,
+        None => {
+            let q = cx.float(1)?;
+            if !(0.0..=1.0).contains(&q) {
+                return Err(KernelError::input(format!(
+                    "quantile() q must be in the range [0, 1] but got {q}"
+                )));
+            }
+            Tensor::scalar(q.into(), x.dtype())?
+        }
     };
     if q.rank() > 1 {
         return Err(KernelError::input("quantile() q must be a scalar or 1D tensor"));

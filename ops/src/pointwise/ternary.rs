@@ -12,7 +12,7 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
-use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, dispatch, reduce};
+use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, broadcast_shapes, dispatch, reduce};
 use std::borrow::Cow;
 use std::convert::identity;
 
@@ -182,6 +182,10 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
 
 fn masked_fill(cx: &KernelCx<'_>) -> Computed {
     let (x, mask) = (cx.tensor(0)?, cx.tensor(1)?);
+    if !cx.is_in_place() {
+        // The order of the operands in the text of the error.
+        broadcast_shapes(mask.sizes(), x.sizes())?;
+    }
     let value = match cx.arg(2)?.as_tensor() {
         Some(t) if t.rank() > 0 => {
             return Err(KernelError::input(format!(

@@ -237,6 +237,12 @@ fn angle(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {
 }
 
 fn neg(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
+    if x.dtype() == DType::Bool {
+        return Err(TensorError::value(
+            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` \
+             or `logical_not()` operator instead.",
+        ));
+    }
     dispatch!(numeric, x.dtype(), "neg", T => unary_in::<T>(hint.in_dtype(x.dtype()), x, |v: T| v.neg()))
 }
 

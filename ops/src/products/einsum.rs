@@ -38,14 +38,17 @@ fn wrong(what: impl std::fmt::Display) -> KernelError {
 }
 
 /// Parses the labels of an operand or of the result; an ellipsis represents `dots` dimensions.
-fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
+fn read(text: &str, dots: usize, whose: &str, start: usize) -> Result<Vec<Label>, KernelError> {
     let mut labels = Vec::new();
     let mut rest = text;
     let mut seen = false;
     while let Some(c) = rest.chars().next() {
         if let Some(behind) = rest.strip_prefix("...") {
             if seen {
-                return Err(wrong("found '.' for which an ellipsis has already been found"));
+                return Err(wrong(match whose {
+                    "output" => "found '.' for output but an ellipsis (...) was already found".to_owned(),
+                    operand => format!("found '.' for {operand} for which an ellipsis was already found"),
+                }));
             }
             seen = true;
             labels.extend((0..dots).rev().map(Label::Dots));
@@ -55,10 +58,14 @@ fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
         match c {
             ' ' => {}
             'a'..='z' | 'A'..='Z' => labels.push(Label::Letter(c as u8)),
-            '.' => return Err(wrong("found '.' that is not part of any ellipsis")),
-            other => {
+            '.' => {
+                let dots = if whose == "output" { " (...)" } else { "" };
+                return Err(wrong(format!("found '.' for {whose} that is not part of any ellipsis{dots}")));
+            }
+            _ => {
                 return Err(wrong(format!(
-                    "invalid subscript given: '{other}', subscripts must be in [a-zA-Z]"
+                    "invalid subscript given at index {} in the equation string, subscripts must be in [a-zA-Z]",
+                    start + text.len() - rest.len()
                 )));
             }
         }
@@ -68,14 +75,16 @@ fn read(text: &str, dots: usize) -> Result<Vec<Label>, KernelError> {
 }
 
 /// Labels an operand's dimensions; repeated labels are replaced by diagonals.
-fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
+fn term(text: &str, x: &Tensor, operand: usize, start: usize) -> Result<Term, KernelError> {
     let letters = text.chars().filter(char::is_ascii_alphabetic).count();
     let dots = if text.contains("...") { x.rank().saturating_sub(letters) } else { 0 };
-    let named = read(text, dots)?;
+    let named = read(text, dots, &format!("operand {operand}"), start)?;
     if named.len() != x.rank() {
+        let rest = if text.contains("...") { "" } else { " and no ellipsis was given" };
         return Err(wrong(format!(
-            "the number of subscripts in the equation ({}) does not match the number of dimensions ({}) for an operand",
+            "the number of subscripts in the equation ({}) {} the number of dimensions ({}) for operand {operand}{rest}",
             named.len(),
+            if rest.is_empty() { "is more than" } else { "does not match" },
             x.rank()
         )));
     }
@@ -87,7 +96,12 @@ fn term(text: &str, x: &Tensor) -> Result<Term, KernelError> {
             continue;
         };
         if x.sizes()[at] != x.sizes()[other] {
-            return Err(wrong("subscript is repeated for an operand but the sizes don't match"));
+            let name = if let Label::Letter(name) = labels[at] { char::from(name) } else { '.' };
+            return Err(wrong(format!(
+                "subscript {name} is repeated for operand {operand} but the sizes don't match, {} != {}",
+                x.sizes()[other],
+                x.sizes()[at]
+            )));
         }
         // `diagonal` appends the dimension, which is moved back to the position of the first.
         x = x.diagonal(0, at as i64, other as i64)?.movedim(&[-1], &[at as i64])?;
@@ -213,14 +227,22 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
     }
     let mut terms = Vec::with_capacity(tensors.len());
     let mut sizes: Vec<(Label, i64)> = Vec::new();
-    let mut dots = 0;
-    for (text, x) in sides.iter().zip(tensors) {
-        let t = term(text, x)?;
+    let (mut dots, mut start) = (0, 0);
+    for (operand, (text, x)) in sides.iter().zip(tensors).enumerate() {
+        let t = term(text, x, operand, start)?;
+        start += text.len() + 1;
         dots = dots.max(t.labels.iter().filter(|l| matches!(l, Label::Dots(_))).count());
         for &l in &t.labels {
             let n = t.size(l);
             match sizes.iter_mut().find(|(m, _)| *m == l) {
                 Some((_, known)) if *known == 1 => *known = n,
+                Some((Label::Letter(name), known)) if n != 1 && n != *known => {
+                    return Err(wrong(format!(
+                        "subscript {} has size {n} for operand {operand} which does not broadcast with previously seen size \
+                         {known}",
+                        char::from(*name)
+                    )));
+                }
                 Some(_) => {}
                 None => sizes.push((l, n)),
             }
@@ -228,15 +250,18 @@ pub(super) fn evaluate(equation: &str, tensors: &[Tensor]) -> Computed {
         terms.push(t);
     }
     let output = match output {
-        Some(text) => read(text, dots)?,
+        Some(text) => read(text, dots, "output", inputs.len() + 2)?,
         None => implied(&sides, dots),
     };
     for (i, l) in output.iter().enumerate() {
+        let name = if let Label::Letter(name) = l { char::from(*name) } else { '.' };
         if output[..i].contains(l) {
-            return Err(wrong("output subscript appears more than once in the output"));
+            return Err(wrong(format!("output subscript {name} appears more than once in the output")));
         }
         if !sizes.iter().any(|(m, _)| m == l) {
-            return Err(wrong("output subscript does not appear in the equation for any input operand"));
+            return Err(wrong(format!(
+                "output subscript {name} does not appear in the equation for any input operand"
+            )));
         }
     }
     // A single operand is also summed over dimensions of size 1, because that widens integers.

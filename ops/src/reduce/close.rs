@@ -20,8 +20,12 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
             b.dtype().ir_name()
         )));
     }
-    if !(rtol >= 0.0 && atol >= 0.0) {
-        return Err(KernelError::input("rtol and atol must be greater than or equal to zero"));
+    for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
+        if tolerance.is_nan() || tolerance < 0.0 {
+            return Err(KernelError::input(format!(
+                "{name} must be greater than or equal to zero, but got {tolerance}"
+            )));
+        }
     }
     // PyTorch detects NaN pairs in place, in a tensor of the first operand's sizes.
     if nan && !a.dtype().is_integral(true) && !flambeau_tensor::expandable(b.sizes(), a.sizes()) {

@@ -59,7 +59,10 @@ fn aminmax(cx: &KernelCx<'_>, dim: Option<i64>, keep: bool) -> Several {
     Ok(vec![reduce::amin(x, dims, keep)?, reduce::amax(x, dims, keep)?])
 }
 
-fn along(cx: &KernelCx<'_>, f: WithIndices) -> Several {
+fn along(cx: &KernelCx<'_>, f: WithIndices, name: &str) -> Several {
+    if cx.tensor(0)?.dtype().is_complex() {
+        return Err(KernelError::input(format!("{name}(): does not support complex input")));
+    }
     let (values, indices) = f(cx.tensor(0)?, cx.int(1)?, cx.boolean(2)?)?;
     Ok(vec![values, indices])
 }
@@ -80,15 +83,18 @@ fn arg_reduction(cx: &KernelCx<'_>, f: ArgReduction, op: &'static str) -> Comput
 
 pub(super) fn family() -> Vec<OpDef> {
     let mut defs = Vec::new();
-    let rows: [(&str, &str, &'static str, ExtremeFn, &'static str); 2] = [
-        ("amax", "max", "The largest element.", reduce::amax, "max_all"),
-        ("amin", "min", "The smallest element.", reduce::amin, "min_all"),
+    let rows: [(&str, &str, &'static str, ExtremeFn, [&'static str; 2]); 2] = [
+        ("amax", "max", "The largest element.", reduce::amax, ["max_all", "max_values_cpu"]),
+        ("amin", "min", "The smallest element.", reduce::amin, ["min_all", "min_values_cpu"]),
     ];
-    for (name, short, doc, f, kernel) in rows {
+    for (name, short, doc, f, [kernel, along_kernel]) in rows {
         let facts = |d: OpDef| d.with(ResultShapes::reduce(1, 2)).with(Dtype::same_as(0)).with(dims_sample());
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| {
             let dims = cx.ints(1)?;
             let dims = (!dims.is_empty()).then_some(&dims[..]);
+            if cx.tensor(0)?.dtype().is_complex() && cx.tensor(0)?.numel() > 0 {
+                return Err(refused(along_kernel, cx.tensor(0)?.dtype()));
+            }
             Ok(f(cx.tensor(0)?, dims, cx.boolean(2)?)?)
         }));
         let facts = |d: OpDef| {
@@ -107,7 +113,7 @@ pub(super) fn family() -> Vec<OpDef> {
     let rows: [(&str, &str, WithIndices); 2] =
         [("max", "dim_max", reduce::max_dim), ("min", "dim_min", reduce::min_dim)];
     for (name, out, f) in rows {
-        defs.extend(op(name, "dim", doc).out(out).facts(both).several(move |cx| along(cx, f)));
+        defs.extend(op(name, "dim", doc).out(out).facts(both).several(move |cx| along(cx, f, name)));
     }
     let rows: [(&str, ArgReduction, &'static str); 2] =
         [("argmax", reduce::argmax, "argmax_cpu"), ("argmin", reduce::argmin, "argmin_cpu")];

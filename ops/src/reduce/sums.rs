@@ -104,7 +104,10 @@ fn sum_to_size(cx: &KernelCx<'_>) -> Computed {
 fn trace(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     if x.rank() != 2 {
-        return Err(KernelError::input("trace: expected a matrix"));
+        return Err(KernelError::input(format!(
+            "trace: expected a matrix, but got tensor with dim {}",
+            x.rank()
+        )));
     }
     if matches!(x.dtype(), DType::Bool | DType::F16 | DType::BF16) {
         return Err(TensorError::DType { op: "trace", dtype: x.dtype() }.into());
@@ -148,7 +151,7 @@ pub(super) fn family() -> Vec<OpDef> {
             .out(row.out[1])
             .facts(|d| d.with(ResultShapes::reduce(1, 2)).with(dtype(row.name, 3)).with(sample()));
         // The mean checks the operand's own dtype first.
-        let dims = if row.name == "mean" { dims } else { dims.typed_at(3) };
+        let dims = if row.name == "mean" { dims.named_at(3) } else { dims.typed_at(3) };
         defs.extend(dims.one(over_dims(row.f)));
     }
     let nan: [(&str, &'static str, Reduction); 2] = [

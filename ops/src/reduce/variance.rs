@@ -102,6 +102,10 @@ fn variance_and_mean(x: &Tensor, options: &Options) -> Result<(Tensor, Tensor), 
 
 fn computed(cx: &KernelCx<'_>, overload: &str, take_root: bool, with_mean: bool) -> Several {
     let x = cx.tensor(0)?;
+    if with_mean && x.dtype().is_integral(true) {
+        let name = if take_root { "std_mean" } else { "var_mean" };
+        return Err(KernelError::input(format!("{name} only support floating point and complex dtypes")));
+    }
     let (var, mean) = variance_and_mean(x, &options(cx, overload)?)?;
     let real = x.dtype().to_real();
     let first = dispatch!(floats, real, "std_var", T => {

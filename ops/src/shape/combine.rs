@@ -2,7 +2,7 @@
 
 use super::{sample, tensors};
 use crate::index::rows_of;
-use crate::join::{at_least, cat, matrix_or_more, vector_or_more};
+use crate::join::{at_least, cat, matrix_or_more, some_tensors, vector_or_more};
 use crate::support::{Computed, Several, op};
 use flambeau_analysis::shape::{Dim, Dims, TensorFact};
 use flambeau_analysis::{Dtype, ResultShapes};
@@ -13,7 +13,7 @@ use flambeau_tensor::{DType, Tensor, broadcast_shapes, check_budget};
 /// Concatenates along dimension 2 after extension to rank 3.
 fn dstack(cx: &KernelCx<'_>) -> Computed {
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(at_least_3d).collect();
-    cat(&all?, 2)
+    cat(some_tensors("dstack", &all?)?, 2)
 }
 
 /// Extends to at least three dimensions: a vector becomes the second of them.
@@ -50,7 +50,7 @@ fn column_stack(cx: &KernelCx<'_>) -> Computed {
         Ok(if t.rank() <= 1 { t.reshape(&[t.numel() as i64, 1])? } else { t.clone() })
     };
     let all: Result<Vec<Tensor>, KernelError> = cx.tensors(0)?.iter().map(column).collect();
-    cat(&all?, 1)
+    cat(some_tensors("column_stack", &all?)?, 1)
 }
 
 /// Broadcasts vectors to a grid, each along its own dimension; with `swap`, the first two dimensions are exchanged.
@@ -67,7 +67,7 @@ fn grid(all: &[Tensor], swap: bool) -> Several {
             }
         });
         if t.dtype() != all[0].dtype() {
-            return Err(KernelError::input("torch.meshgrid expects all tensors to have the same dtype"));
+            return Err(KernelError::input("meshgrid expects all tensors to have the same dtype"));
         }
     }
     if vectors.is_empty() {
@@ -117,8 +117,11 @@ fn broadcast(cx: &KernelCx<'_>) -> Several {
 /// Cartesian product of vectors, one combination per row.
 fn cartesian_prod(cx: &KernelCx<'_>) -> Computed {
     let all = cx.tensors(0)?;
-    if all.is_empty() || all.iter().any(|t| t.rank() != 1) {
-        return Err(KernelError::input("Expect a 1D vector, but got shape of another rank"));
+    if let Some(t) = all.iter().find(|t| t.rank() != 1) {
+        return Err(KernelError::input(format!("Expect a 1D vector, but got shape {:?}", t.sizes())));
+    }
+    if all.is_empty() {
+        return Err(KernelError::input("meshgrid expects a non-empty TensorList"));
     }
     if let [only] = &all[..] {
         return Ok(only.clone_data()?);

@@ -118,10 +118,17 @@ fn rot90(cx: &KernelCx<'_>) -> Computed {
             x.rank()
         )));
     }
-    if wrap_dim(a, x.rank())? == wrap_dim(b, x.rank())? {
+    let rank = x.rank() as i64;
+    // A dimension that is out of range by the rank counts as equal.
+    if a == b || (a - b).abs() == rank {
         return Err(KernelError::input(format!(
             "expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"
         )));
+    }
+    for (name, dim) in [("dim0", a), ("dim1", b)] {
+        if dim >= rank || dim < -rank {
+            return Err(KernelError::input(format!("Rotation {name} out of range, {name} = {dim}")));
+        }
     }
     match k.rem_euclid(4) {
         1 => Ok(OutputLayout::AsOperand.apply(x, flipped(x, &[b])?)?.transpose(a, b)?),
@@ -169,7 +176,10 @@ fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
             return Err(KernelError::input("repeats must be 0-dim or 1-dim tensor"));
         }
         Some(_) => {
-            return Err(KernelError::input("repeats must have the same size as input along dim"));
+            return Err(KernelError::input(format!(
+                "repeats must have the same size as input along dim, but got repeats.size(0) = {} and input.size({d}) = {n}",
+                cx.tensor(1)?.numel()
+            )));
         }
         None => {
             let times = cx.int(1)?;

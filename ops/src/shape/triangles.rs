@@ -21,7 +21,8 @@ fn outside(row: i64, columns: i64, diagonal: i64, lower: bool) -> std::ops::Rang
 fn cut(cx: &KernelCx<'_>, target: &Tensor, lower: bool) -> Result<(), KernelError> {
     let diagonal = cx.int(1)?;
     let Some(at) = target.rank().checked_sub(2) else {
-        return Err(KernelError::input("tril/triu: input tensor must have at least 2 dimensions"));
+        let name = if lower { "tril" } else { "triu" };
+        return Err(KernelError::input(format!("{name}: input tensor must have at least 2 dimensions")));
     };
     if target.numel() == 0 {
         return Ok(());
@@ -49,8 +50,10 @@ fn triu(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
 /// `(row, col, offset, dtype)`: returns row and column indices of the elements inside, row by row.
 fn indices(cx: &KernelCx<'_>, lower: bool) -> Computed {
     let (rows, columns, offset) = (cx.int(0)?, cx.int(1)?, cx.int(2)?);
-    if rows < 0 || columns < 0 {
-        return Err(KernelError::input("row and col must be non-negative"));
+    for (name, n) in [("row", rows), ("col", columns)] {
+        if n < 0 {
+            return Err(KernelError::input(format!("{name} must be non-negative, got{n}")));
+        }
     }
     check_budget((rows as usize).saturating_mul(columns as usize).saturating_mul(16))?;
     let mut at: [Vec<i64>; 2] = Default::default();

@@ -110,7 +110,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::hsplit.int aten::hsplit.array",
         doc: "Pieces along the second dimension (of a vector: the first).",
         run: |cx| match cx.tensor(0)?.rank() {
-            0 => Err(too_few("hsplit", 1)),
+            0 => Err(too_few("hsplit", 1, 0)),
             rank => split_along(cx, i64::from(rank > 1), "hsplit"),
         },
         shape: || ResultShapes::sections(1),
@@ -122,7 +122,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::vsplit.int aten::vsplit.array",
         doc: "Pieces along the first dimension.",
         run: |cx| match cx.tensor(0)?.rank() {
-            0 | 1 => Err(too_few("vsplit", 2)),
+            rank @ (0 | 1) => Err(too_few("vsplit", 2, rank)),
             _ => split_along(cx, 0, "vsplit"),
         },
         shape: || ResultShapes::sections(1),
@@ -134,7 +134,7 @@ const PIECES: &[Pieces] = &[
         names: "aten::dsplit.int aten::dsplit.array",
         doc: "Pieces along the third dimension.",
         run: |cx| match cx.tensor(0)?.rank() {
-            0..=2 => Err(too_few("dsplit", 3)),
+            rank @ 0..=2 => Err(too_few("dsplit", 3, rank)),
             _ => split_along(cx, 2, "dsplit"),
         },
         shape: || ResultShapes::sections(1),
@@ -153,8 +153,10 @@ const PIECES: &[Pieces] = &[
     },
 ];
 
-fn too_few(op: &str, rank: usize) -> KernelError {
-    KernelError::input(format!("torch.{op} requires a tensor with at least {rank} dimension(s)"))
+fn too_few(op: &str, least: usize, rank: usize) -> KernelError {
+    KernelError::input(format!(
+        "torch.{op} requires a tensor with at least {least} dimension, but got a tensor with {rank} dimensions!"
+    ))
 }
 
 /// Splits a dimension into equal pieces, or at positions.

@@ -2,12 +2,12 @@
 
 use super::{COPY_DOC, One, copying, exact_sample, index_zero, ints};
 use crate::pointwise::conj;
-use crate::support::{fresh, op};
+use crate::support::{Computed, fresh, op};
 use flambeau_analysis::shape::{Dim, TensorFact};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, ViewFunction, ViewNumbers, ViewOf};
 use flambeau_ir::{Doc, IValue, OpDef};
-use flambeau_tensor::{DType, MemoryFormat, Tensor};
+use flambeau_tensor::{DType, MemoryFormat, Tensor, wrap_dim};
 use smallvec::SmallVec;
 
 use Run::{Any, Numbers};
@@ -180,6 +180,9 @@ const ROWS: &[ViewRow] = &[
         doc: "The last two dimensions exchanged.",
         run: Any(|cx| match cx.tensor(0)? {
             number if number.rank() == 0 => Ok(number.clone()),
+            x if x.rank() == 1 => Err(KernelError::input(
+                "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.",
+            )),
             x => Ok(x.transpose(-2, -1)?),
         }),
         shape: ResultShapes::transpose_last,
@@ -491,7 +494,8 @@ const ROWS: &[ViewRow] = &[
         run: Any(|cx| match cx.tensor(0)?.rank() {
             0 | 2 => adjoint(cx),
             rank => Err(KernelError::input(format!(
-                "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor."
+                "tensor.H is only supported on matrices (2-D tensors). Got {rank}-D tensor.{}",
+                if rank > 2 { " For batches of matrices, consider using tensor.mH" } else { "" }
             ))),
         }),
         shape: ResultShapes::transpose_last,
@@ -530,14 +534,35 @@ fn adjoint(cx: &KernelCx<'_>) -> Result<Tensor, KernelError> {
     match x.rank() {
         0 => conj(cx, x),
         1 => Err(KernelError::input(
-            "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.",
+            "tensor.mH is only supported on matrices or batches of matrices. Got 1-D tensor.",
         )),
         _ => conj(cx, &x.transpose(-2, -1)?),
     }
 }
 
 /// Views whose copying variants support more cases than the view.
-const MORE_GENERAL_COPIES: &[(&str, Run)] = &[("aten::view", Numbers(|x, n| x.reshape(n.all())))];
+const MORE_GENERAL_COPIES: &[(&str, Run)] =
+    &[("aten::view", Numbers(|x, n| x.reshape(n.all()))), ("aten::narrow", Any(narrow_copy))];
+
+/// `narrow_copy` has checks of its own.
+fn narrow_copy(cx: &KernelCx<'_>) -> Computed {
+    let (x, dim, start, length) = (cx.tensor(0)?, cx.int(1)?, cx.int(2)?, cx.int(3)?);
+    if x.rank() > 0 && dim >= x.rank() as i64 {
+        return Err(KernelError::input(
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could this error message be \
+             improved?  If so, please report an enhancement request to PyTorch.)",
+        ));
+    }
+    if x.rank() > 0 && length < 0 {
+        x.narrow(dim, start, 0)?;
+        let size = x.sizes()[wrap_dim(dim, x.rank())?];
+        let start = if start < 0 { start + size } else { start };
+        return Err(KernelError::input(format!(
+            "start ({start}) + length ({length}) exceeds dimension size ({size})."
+        )));
+    }
+    Ok(x.narrow(dim, start, length)?)
+}
 
 fn views(row: &'static ViewRow) -> Vec<OpDef> {
     let dtype = || row.elements.dtype();

@@ -84,7 +84,7 @@ def summed_first(a: Tensor, b: Tensor):
 # run: layer(full([2, 2, 3], 1.0, f32), full([2, 3], 1.0, f32), full([2], 1.0, f64)) raises "self and mat2 must have the same dtype, but got Double and Float"
 # run: layer(full([1, 2, 2, 3], 1.0, f32), full([2, 3], 1.0, f32), full([1, 2], 1.0, f64)) ~= tensor([[[[4.0, 4.0], [4.0, 4.0]], [[4.0, 4.0], [4.0, 4.0]]]], f32)
 # run: layer(full([3], 1.0, f32), full([2, 3], 1.0, f32), full([2], 1.0, f64)) raises "self and mat2 must have the same dtype, but got Double and Float"
-# run: layer(full([3], 1.0, f32), full([2, 3], 1.0, f32), full([2, 2], 1.0, f32)) raises "expand([2, 2], size=[2]): the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)"
+# run: layer(full([3], 1.0, f32), full([2, 3], 1.0, f32), full([2, 2], 1.0, f32)) raises "expand(torch.FloatTensor{[2, 2]}, size=[2]): the number of sizes provided (1) must be greater or equal to the number of dimensions in the tensor (2)"
 # run: added_outer(full([2, 2], 1, i64), tensor([200, 3], u8), tensor([-2, 5], i64)) == tensor([[-797, 2003], [-9, 33]], i64)
 # run: distances(full([0, 2, 3], 1.0, f64), full([4, 3], 1.0, f32)) ~= full([0, 2, 4], 0, f64)
 # run: distances(full([2, 3], 1.0, f64), full([4, 3], 1.0, f32)) raises "expected scalar type Double but found Float"
@@ -106,9 +106,9 @@ def summed_first(a: Tensor, b: Tensor):
 # run: soft(tensor(0.5), tensor([1.0])) raises "output with shape [] doesn't match the broadcast shape [1]"
 # run: poisson(tensor([complex(0.5, 1.0)], c64), tensor([2.0])) ~= tensor([complex(0.2768564522266388, -1.2142975330352783)], c64)
 # run: poisson(tensor([True]), tensor([2.0])) raises "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."
-# run: between(tensor([1.0]), tensor([2.0]), tensor([0.5], f64)) raises "expected dtype Float for `weight` but got dtype Double"
-# run: between(tensor([1.0]), tensor([2.0]), tensor(1)) raises "expected dtype Float for `weight` but got dtype Long"
-# run: windows(full([1, 1, 3], 1.0, f32), full([1, 1, 2], 1.0, f32), tensor([1.0], f64)) raises "Input type (Float) and bias type (Double) should be the same"
+# run: between(tensor([1.0]), tensor([2.0]), tensor([0.5], f64)) raises "expected dtype float for `weight` but got dtype double"
+# run: between(tensor([1.0]), tensor([2.0]), tensor(1)) raises "expected dtype float for `weight` but got dtype long int"
+# run: windows(full([1, 1, 3], 1.0, f32), full([1, 1, 2], 1.0, f32), tensor([1.0], f64)) raises "Input type (float) and bias type (double) should be the same"
 # run: windows_same(full([1, 1, 3], 1.0, f32), full([1, 1, 2], 1.0, f32), tensor([1.5], f64)) ~= tensor([[[3.5, 3.5, 2.5]]], f32)
 # run: windows_same(full([1, 1, 3], 1, i64), full([1, 1, 2], 1, i64), tensor([1.5])) == tensor([[[3, 3, 2]]], i64)
 # run: spread(full([1, 1, 3], 1.0, f32), full([1, 1, 2], 1.0, f32), tensor([True])) ~= tensor([[[2.0, 3.0, 3.0, 2.0]]], f32)

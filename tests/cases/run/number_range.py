@@ -50,9 +50,9 @@ def none_at_all(x: Tensor):
 # run: spread(tensor([1, -2], i8), -129) raises "value cannot be converted to type int8_t without overflow"
 # run: replaced(tensor([complex(nan, 1.0), complex(inf, -inf)], c64)) == tensor([complex(2.0, 1.0), complex(3.4028234663852886e38, -3.4028234663852886e38)], c64)
 # run: along(tensor([1.0, 2.0], f32), tensor([1], i64)) ~= tensor([2.0], f32)
-# run: along(tensor([1.0, 2.0], f32), tensor([-1], i64)) raises "take_along_dim: index -1 is out of bounds for dimension 0 with size 2"
-# run: along(tensor([1.0, 2.0], f32), tensor([1], i32)) raises "take_along_dim(): Expected dtype int64 for index"
+# run: along(tensor([1.0, 2.0], f32), tensor([-1], i64)) raises "index -1 is out of bounds for dimension 0 with size 2"
+# run: along(tensor([1.0, 2.0], f32), tensor([1], i32)) raises "torch.take_along_dim(): dtype of indices should be Long but got Int"
 # run: row_added(tensor(1.0, f32), tensor(2.0, f32)) ~= tensor(3.0, f32)
-# run: row_added(tensor(1.0, f32), tensor([2.0], f32)) raises "index_add(): source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = [] source.shape = [1]"
+# run: row_added(tensor(1.0, f32), tensor([2.0], f32)) raises "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = [] source.shape = [1]"
 # run: row_added(tensor([1.0, 5.0], f32), tensor([2.0], f32)) ~= tensor([3.0, 5.0], f32)
 # run: none_at_all(full([0, 2], 0.0, f32)) ~= (full([0, 2], 0, f32), full([0, 2], 0, i64))

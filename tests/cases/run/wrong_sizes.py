@@ -12,9 +12,9 @@ def put(x: Tensor, i: Tensor, v: Tensor, sums: bool):
 
 def turned(x: Tensor, dims: List[int]):
     return torch.permute(x, dims)
-# run: turned(tensor([[0.0, 1.0, 2.0]]), []) raises "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 0"
+# run: turned(tensor([[0.0, 1.0, 2.0]]), []) raises "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 0"
 # run: turned(tensor(1.0), []) ~= tensor(1.0, f32)
-# run: turned(tensor([[0.0, 1.0, 2.0]]), [0]) raises "permute(): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 1"
+# run: turned(tensor([[0.0, 1.0, 2.0]]), [0]) raises "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions i.e. input.dim() = 2 is not equal to len(dims) = 1"
 
 def counted(x: Tensor, bins: Tensor):
     return torch.histogram(x, bins)

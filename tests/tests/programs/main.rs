@@ -12,6 +12,7 @@ mod guards;
 mod hooks;
 mod host_objects;
 mod kept;
+mod operator_errors;
 mod overloads;
 mod properties;
 mod recorded;

@@ -45,24 +45,7 @@ pub(in crate::nn) fn layer(
     eps: f64,
     stats: bool,
 ) -> Result<(Tensor, Option<[Tensor; 2]>), KernelError> {
-    let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
-    let Some(lead) = lead.filter(|_| !shape.is_empty()) else {
-        return Err(KernelError::input(format!(
-            "Given normalized_shape={shape:?}, expected input with shape [*, {shape:?}], but got input of size{:?}",
-            x.sizes()
-        )));
-    };
-    for (name, t) in [("weight", weight), ("bias", bias)] {
-        if let Some(t) = t
-            && t.sizes() != shape
-        {
-            return Err(KernelError::input(format!(
-                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and \
-                 normalized_shape = {shape:?}",
-                t.sizes()
-            )));
-        }
-    }
+    let lead = check_normalized(x, shape, [weight, bias])?;
     let width: i64 = shape.iter().product();
     let dtype = stats_dtype(x, &[weight, bias])?;
     let x = &*x.as_contiguous()?;
@@ -251,18 +234,41 @@ fn group_norm(cx: &KernelCx<'_>) -> Computed {
     first(groups(x, n, c, cx.int(1)?, cx.opt_tensor(2)?, cx.opt_tensor(3)?, cx.float(4)?, false))
 }
 
+/// Checks that an input ends with the normalized dimensions, which weight and bias have; returns the number of other dimensions.
+pub(super) fn check_normalized(
+    x: &Tensor,
+    shape: &[i64],
+    [weight, bias]: [Option<&Tensor>; 2],
+) -> Result<usize, KernelError> {
+    if shape.is_empty() {
+        return Err(KernelError::input(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = []",
+        ));
+    }
+    for (name, t) in [("weight", weight), ("bias", bias)] {
+        if let Some(t) = t.filter(|t| t.sizes() != shape) {
+            return Err(KernelError::input(format!(
+                "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and \
+                 normalized_shape = {shape:?}",
+                t.sizes()
+            )));
+        }
+    }
+    let lead = x.rank().checked_sub(shape.len()).filter(|lead| x.sizes()[*lead..] == *shape);
+    lead.ok_or_else(|| {
+        let ends = shape.iter().map(|n| format!(", {n}")).collect::<String>();
+        KernelError::input(format!(
+            "Given normalized_shape={shape:?}, expected input with shape [*{ends}], but got input of size{:?}",
+            x.sizes()
+        ))
+    })
+}
+
 /// `x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
 fn rms_norm(cx: &KernelCx<'_>) -> Computed {
     let (x, shape, weight) = (cx.tensor(0)?, cx.ints(1)?, cx.opt_tensor(2)?);
-    let fits = x.rank() >= shape.len() && x.sizes()[x.rank() - shape.len()..] == shape[..];
-    if shape.is_empty() || !fits || weight.is_some_and(|w| w.sizes() != &shape[..]) {
-        return Err(KernelError::input(format!(
-            "Given normalized_shape={:?}, expected input with shape [*, {:?}], but got input of size{:?}",
-            &shape[..],
-            &shape[..],
-            x.sizes()
-        )));
-    }
+    check_normalized(x, &shape, [weight, None])?;
     rms_normalized(x, shape.len(), weight, cx.opt_float(3)?)
 }
 
