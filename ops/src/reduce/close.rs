@@ -23,7 +23,8 @@ fn isclose(cx: &KernelCx<'_>) -> Computed {
     for (name, tolerance) in [("rtol", rtol), ("atol", atol)] {
         if tolerance.is_nan() || tolerance < 0.0 {
             return Err(KernelError::input(format!(
-                "{name} must be greater than or equal to zero, but got {tolerance}"
+                "{name} must be greater than or equal to zero, but got {}",
+                tolerance.to_string().to_lowercase()
             )));
         }
     }
