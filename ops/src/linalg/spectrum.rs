@@ -244,10 +244,7 @@ impl RankTolerance {
             f64::from(f32::EPSILON)
         };
         let count: i64 = lead.iter().product();
-        let spread = |t: &Tensor| -> Result<Vec<f64>, KernelError> {
-            check_limit(t, op)?;
-            Ok(t.expand(&lead)?.to_vec::<f64>()?)
-        };
+        let spread = |t: &Tensor| -> Result<Vec<f64>, KernelError> { Ok(t.expand(&lead)?.to_vec::<f64>()?) };
         let absolute = match &atol {
             Some(t) => spread(t)?,
             None => vec![0.0; count as usize],
@@ -267,17 +264,14 @@ impl RankTolerance {
     }
 }
 
-fn check_limit(limit: &Tensor, op: &str) -> Result<(), KernelError> {
-    match limit.dtype().is_complex() {
-        true => Err(KernelError::input(format!("{op}: tolerance tensor of complex type is not supported"))),
-        false => Ok(()),
-    }
-}
-
-/// Reads argument `i`: a number, a tensor, or `None`.
-fn limit(cx: &KernelCx<'_>, i: usize) -> Result<Option<Tensor>, KernelError> {
+/// Reads argument `i` with the name of a threshold: a number, a tensor, or `None`.
+fn limit(cx: &KernelCx<'_>, i: usize, name: &str, op: &str) -> Result<Option<Tensor>, KernelError> {
     match cx.arg(i)? {
         IValue::None => Ok(None),
+        IValue::Tensor(t) if t.dtype().is_complex() => Err(KernelError::input(format!(
+            "torch.{op}: {name} tensor of complex type is not supported. Got {}",
+            t.dtype().ir_name()
+        ))),
         IValue::Tensor(t) => Ok(Some(t.clone())),
         _ => Ok(Some(Tensor::scalar(Scalar::Float(cx.float(i)?), DType::F64)?)),
     }
@@ -304,9 +298,8 @@ fn rank_of(x: &Tensor, limits: &RankTolerance, hermitian: bool) -> Computed {
 
 /// Returns the ranks of empty matrices. As in PyTorch, the dtype is checked only if the default threshold depends on
 /// it.
-fn empty_ranks(x: &Tensor, limits: &[Option<Tensor>], limited: bool) -> Computed {
+fn empty_ranks(x: &Tensor, limited: bool) -> Computed {
     let op = "linalg.matrix_rank";
-    limits.iter().flatten().try_for_each(|limit| check_limit(limit, op))?;
     matrix_sizes(x, op)?;
     if !limited {
         wide_dtype(x, Empty::Refused, op)?;
@@ -316,22 +309,23 @@ fn empty_ranks(x: &Tensor, limits: &[Option<Tensor>], limited: bool) -> Computed
 
 /// `(self, tol, hermitian)`.
 fn rank_tol(cx: &KernelCx<'_>) -> Computed {
-    let x = cx.tensor(0)?;
+    let (x, atol) = (cx.tensor(0)?, limit(cx, 1, "atol", "linalg.matrix_rank")?);
     if x.numel() == 0 {
-        return empty_ranks(x, &[limit(cx, 1)?], true);
+        return empty_ranks(x, true);
     }
     let zero = Some(Tensor::scalar(Scalar::Int(0), DType::F64)?);
-    let limits = RankTolerance::of(x, limit(cx, 1)?, zero, "torch.linalg.matrix_rank")?;
+    let limits = RankTolerance::of(x, atol, zero, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(2)?)
 }
 
 /// `(self, atol, rtol, hermitian)`.
 fn rank_limits(cx: &KernelCx<'_>) -> Computed {
-    let x = cx.tensor(0)?;
+    let (x, op) = (cx.tensor(0)?, "linalg.matrix_rank");
+    let (atol, rtol) = (limit(cx, 1, "atol", op)?, limit(cx, 2, "rtol", op)?);
     if x.numel() == 0 {
-        return empty_ranks(x, &[limit(cx, 1)?, limit(cx, 2)?], !cx.arg(2)?.is_none());
+        return empty_ranks(x, rtol.is_some());
     }
-    let limits = RankTolerance::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.matrix_rank")?;
+    let limits = RankTolerance::of(x, atol, rtol, "torch.linalg.matrix_rank")?;
     rank_of(x, &limits, cx.boolean(3)?)
 }
 
@@ -378,22 +372,23 @@ fn empty_inverse(x: &Tensor) -> Computed {
 
 /// `(self, rcond, hermitian)`.
 fn pinv_rcond(cx: &KernelCx<'_>) -> Computed {
-    let x = cx.tensor(0)?;
+    let (x, rcond) = (cx.tensor(0)?, limit(cx, 1, "rcond", "linalg.pinv")?);
     if x.numel() == 0 {
         return empty_inverse(x);
     }
-    let limits = RankTolerance::of(x, None, limit(cx, 1)?, "torch.linalg.pinv")?;
+    let limits = RankTolerance::of(x, None, rcond, "torch.linalg.pinv")?;
     let hermitian = cx.n_args() > 2 && matches!(cx.arg(2)?, IValue::Bool(true));
     pinv_of(x, &limits, hermitian)
 }
 
 /// `(self, atol, rtol, hermitian)`.
 fn pinv_limits(cx: &KernelCx<'_>) -> Computed {
-    let x = cx.tensor(0)?;
+    let (x, op) = (cx.tensor(0)?, "linalg.pinv");
+    let (atol, rtol) = (limit(cx, 1, "atol", op)?, limit(cx, 2, "rtol", op)?);
     if x.numel() == 0 {
         return empty_inverse(x);
     }
-    let limits = RankTolerance::of(x, limit(cx, 1)?, limit(cx, 2)?, "torch.linalg.pinv")?;
+    let limits = RankTolerance::of(x, atol, rtol, "torch.linalg.pinv")?;
     pinv_of(x, &limits, cx.boolean(3)?)
 }
 
