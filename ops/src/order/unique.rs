@@ -125,6 +125,8 @@ fn flat(cx: &KernelCx<'_>, sort: bool, inverse: bool, counts: bool) -> Several {
 fn consecutive(cx: &KernelCx<'_>) -> Several {
     let (inverse, counts) = (cx.boolean(1)?, cx.boolean(2)?);
     match cx.opt_int(3)? {
+        // As in PyTorch, which then returns indices and counts only if they are wanted.
+        Some(0) if cx.tensor(0)?.rank() == 1 => flat(cx, false, inverse, counts),
         Some(dim) => by_dim(cx, false, dim),
         None => flat(cx, false, inverse, counts),
     }
@@ -154,10 +156,13 @@ fn slice_count(dim: usize) -> ResultShapes {
     })
 }
 
-/// Shapes for slices along dimension 3 if it is given, else for elements.
+/// Shapes for slices along dimension 3 if it is given and not the first one of a vector, else for elements.
 fn consecutive_shapes() -> ResultShapes {
     let by_dim = |none: ResultShapes, some: ResultShapes| {
-        ResultShapes::from(move |cx| if cx.is_none(3)? { none.result(0, cx) } else { some.result(0, cx) })
+        ResultShapes::from(move |cx| {
+            let of_elements = cx.is_none(3)? || cx.known_int(3)? == 0 && cx.rank(0)? == 1;
+            if of_elements { none.result(0, cx) } else { some.result(0, cx) }
+        })
     };
     let values = by_dim(ResultShapes::ranked(1), slices(3));
     let classes = by_dim(ResultShapes::wanted(1, ResultShapes::same_as(0)), slice_count(3));
