@@ -607,12 +607,14 @@ fn run_profiled(
     host.set_observer(Some(Box::new(observer)));
     let before: Vec<u64> = profiled.code.counts().map(|(_, count)| count).collect();
     let result = run(machine, &profiled.code, args, host);
-    // A program that sets another receiver has no profile.
-    let observer =
-        host.set_observer(None).and_then(|own| (own as Box<dyn Any>).downcast::<RunObserver>().ok());
-    let Some(RunObserver { mut profile, other, .. }) = observer.map(|own| *own) else {
+    let observer = host.set_observer(None);
+    if !observer.as_deref().is_some_and(|receiver| (receiver as &dyn Any).is::<RunObserver>()) {
+        // Code of the embedder that set another receiver keeps it, and there is no profile.
+        host.set_observer(observer);
         return (result, None);
-    };
+    }
+    let own = observer.and_then(|receiver| (receiver as Box<dyn Any>).downcast::<RunObserver>().ok());
+    let Some(RunObserver { mut profile, other, .. }) = own.map(|own| *own) else { return (result, None) };
     profile.set_blocks(profiled.blocks.runs(&before, &profiled.code));
     host.set_observer(other);
     (result, Some(profile))

@@ -102,11 +102,13 @@ impl Blocks {
         for block in &self.blocks {
             let around = block.around.map_or(1, |outer| executed[outer]);
             let count = match block.counter {
-                Some(at) => counts.get(at).copied().unwrap_or(0),
-                None => around.saturating_sub(executed.last().copied().unwrap_or(0)),
+                Some(at) => Some(counts.get(at).copied().unwrap_or(0)),
+                None => around.checked_sub(executed.last().copied().unwrap_or(0)),
             };
-            executed.push(count);
-            runs.push(BlockRuns::of(count, around));
+            executed.push(count.unwrap_or(0));
+            // Concurrent runs count together, and an earlier count may lack what a later one has.
+            let unknown = BlockRuns { executed: true, each: None, reached: true };
+            runs.push(count.map_or(unknown, |count| BlockRuns::of(count, around)));
         }
         runs
     }

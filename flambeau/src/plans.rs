@@ -7,7 +7,7 @@
 //! guards, so wrong ones cost time and do not change results. Reading takes time in proportion to the bytes.
 //!
 //! ```json
-//! {"format": "flambeau-plans-1", "flambeau": "0.1.0", "processor": "Avx512", "program": "58c1d2…", "entries": [
+//! {"format": "flambeau-plans-2", "flambeau": "0.1.0", "processor": "Avx512", "program": "58c1d2…", "entries": [
 //!   {"name": "forward", "profiles": [{
 //!     "kinds": [1, 4295033093], "runs": 2, "disabled_guards": [],
 //!     "inputs": [{"dtype": "float32", "grad": false, "sizes": [{"class": 0}, 3], "strides": [3, 1]}, "present"],
@@ -29,7 +29,7 @@ use serde_json::{Map, Value, json};
 use std::hash::Hasher;
 
 /// Name and version of the format.
-const FORMAT: &str = "flambeau-plans-1";
+const FORMAT: &str = "flambeau-plans-2";
 
 /// Maximum size of a file, in bytes.
 const MAX_BYTES: usize = 64 << 20;

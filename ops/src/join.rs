@@ -171,9 +171,8 @@ fn repeated(x: &Tensor, times: &[i64]) -> Computed {
             "Trying to create tensor with negative dimension {n}: {wide:?}"
         )));
     }
-    if times.iter().any(|n| *n < 0) {
-        return Err(KernelError::input(format!("Trying to repeat an empty tensor {times:?} times")));
-    }
+    // A dimension of size 0 may be repeated any number of times, also a negative one.
+    let times = times.iter().map(|n| (*n).max(0)).collect::<Vec<_>>();
     // Insert a dimension for the repetitions before each dimension, broadcast, then merge.
     let (mut spread, mut expanded, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for (&n, &size) in times.iter().zip(x.sizes()) {

@@ -260,8 +260,9 @@ impl ConvSpec {
     /// Checks the kernel, padding and output padding of one spatial dimension.
     fn check_kernel(&self, input: &[i64], weight: &[i64], d: usize) -> Result<()> {
         let refuse = |text: String| Err(TensorError::shape(text));
-        let reach = self.dilation[d] * (weight[d + 2] - 1) + 1;
-        let padded = input[d + 2] + 2 * self.padding[d];
+        // Sizes of expanded tensors and dilations may be any numbers.
+        let reach = |d: usize| i128::from(self.dilation[d]) * (i128::from(weight[d + 2]) - 1) + 1;
+        let padded = |d: usize| i128::from(input[d + 2]) + 2 * i128::from(self.padding[d]);
         if weight[d + 2] < 1 {
             return refuse(format!(
                 "kernel size should be greater than zero, but got weight of size {weight:?}"
@@ -286,15 +287,15 @@ impl ConvSpec {
                     named("dilation", lead(&self.dilation, 1))
                 ));
             }
-        } else if padded < reach {
-            let crossed = |size: &dyn Fn(usize) -> i64| {
+        } else if padded(d) < reach(d) {
+            let crossed = |size: &dyn Fn(usize) -> i128| {
                 (0..weight.len() - 2).map(|d| size(d).to_string()).collect::<Vec<_>>().join(" x ")
             };
             return refuse(format!(
                 "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual \
                  input size",
-                crossed(&|d| input[d + 2] + 2 * self.padding[d]),
-                crossed(&|d| self.dilation[d] * (weight[d + 2] - 1) + 1)
+                crossed(&padded),
+                crossed(&reach)
             ));
         }
         Ok(())

@@ -115,7 +115,7 @@ pub enum TensorError {
     #[error("{0}")]
     Value(String),
     /// An element type that an operation does not accept.
-    #[error("\"{op}\" not implemented for '{dtype}'", op = kernel_name(op), dtype = dtype.ir_name())]
+    #[error("\"{op}\" not implemented for '{dtype}'", dtype = dtype.ir_name())]
     DType {
         /// The operation or loop.
         op: &'static str,
@@ -237,46 +237,5 @@ impl fmt::Display for SizesText {
             write!(f, "{size}")?;
         }
         f.write_str("]")
-    }
-}
-
-/// Returns the name under which PyTorch reports that a kernel does not support a dtype.
-fn kernel_name(op: &'static str) -> &'static str {
-    match op {
-        "abs" => "abs_cpu",
-        "atan2" => "atan2_cpu",
-        "bitwise_not" => "bitwise_not_cpu",
-        "celu_of" | "elu" | "selu" => "elu_cpu",
-        "clamp" => "clamp_cpu",
-        "copysign" => "copysign_cpu",
-        "erf" => "erf_vml_cpu",
-        "erfinv" => "erfinv_vml_cpu",
-        "floor" => "floor_vml_cpu",
-        "floor_divide" => "div_floor_cpu",
-        "fmod" => "fmod_cpu",
-        "frac" => "frac_cpu",
-        "gcd" => "gcd_cpu",
-        "gelu" => "GeluKernelImpl",
-        "hardshrink" => "hardshrink_cpu",
-        "hardsigmoid" => "hardsigmoid_cpu",
-        "hardswish" => "hardswish_cpu",
-        "i0 special_i0" => "i0_vml_cpu",
-        "igamma" => "igamma_cpu",
-        "lcm" => "lcm_cpu",
-        "leaky_relu" => "leaky_relu_cpu",
-        "lgamma" => "lgamma_vml_cpu",
-        "log_sigmoid" => "log_sigmoid_cpu",
-        "logit" => "logit_cpu",
-        "lt" => "lt_cpu",
-        "mish" => "mish_cpu",
-        "polygamma" => "trigamma",
-        "remainder" => "remainder_cpu",
-        "shift" => "lshift_cpu",
-        "silu" => "silu_cpu",
-        "softplus" => "softplus_cpu",
-        "softshrink" => "softshrink_cpu",
-        "threshold" => "threshold_cpu",
-        "xlogy" => "xlogy_cpu",
-        op => op,
     }
 }

@@ -112,7 +112,7 @@ fn plans_are_saved_and_used() {
     std::fs::remove_file(&plans).expect("written above");
     let first = accepted(&["run", &f, "--inputs", &inputs(2), "--plans", &plans]);
     let saved = std::fs::read_to_string(&plans).expect("written by the command");
-    assert!(saved.contains("flambeau-plans-1"), "{saved}");
+    assert!(saved.contains("flambeau-plans-2"), "{saved}");
     assert_eq!(accepted(&["run", &f, "--inputs", &inputs(2), "--plans", &plans]), first);
     assert_eq!(std::fs::read_to_string(&plans).expect("written again"), saved);
     let other = file("narrows", "g.py", NARROWS.replace("* 2", "* 3"));

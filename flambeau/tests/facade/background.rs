@@ -174,11 +174,11 @@ fn plans_that_do_not_fit_are_ignored() {
     assert!(ignored(&other, &saved).contains("`program`"));
     let version = format!("\"flambeau\":\"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(ignored(&program, &saved.replace(&version, "\"flambeau\":\"0.0.0\"")).contains("`flambeau`"));
-    assert!(ignored(&program, &saved.replace("flambeau-plans-1", "flambeau-plans-9")).contains("format"));
+    assert!(ignored(&program, &saved.replace("flambeau-plans-2", "flambeau-plans-9")).contains("format"));
     let plain = session.with_execution(Execution::Optimized);
     let plain = plain.compile_source(SOURCE, "test.py").expect("compiles");
     ignored(&plain, &saved);
-    for text in ["", "{", "[]", "null", "{\"format\": \"flambeau-plans-1\"}", &"[".repeat(100_000)] {
+    for text in ["", "{", "[]", "null", "{\"format\": \"flambeau-plans-2\"}", &"[".repeat(100_000)] {
         assert_eq!(program.restore_plans(text.as_bytes()).expect_err("malformed").code, "S0010", "{text}");
     }
 }

@@ -32,7 +32,7 @@ fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
     if !lo.is_finite() || !hi.is_finite() {
         return Err(KernelError::input(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
     }
-    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) || !lo.is_finite() || !hi.is_finite() {
+    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
         return Err(KernelError::input("upper bound and lower bound inconsistent with step sign"));
     }
     let count = ((hi - lo) / by + 1.0).floor();

@@ -58,7 +58,8 @@ def conv_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Li
     return convolution_weight_gradient(grad, input, weight, stride, padding, dilation, False, [0], groups)
 
 def convolved_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], groups: int) -> Tensor:
-    # A convolution of the input with the gradient; batch and channels are exchanged, and stride and dilation.
+    # A convolution of the input with the gradient; batch and channels are exchanged, and stride and dilation. The caller conjugates
+    # what was the input of the forward pass.
     if grad.numel() == 0 or input.numel() == 0:
         # No sizes of a convolution give these zeros.
         return torch.zeros_like(weight) + filled(grad.sum(), 0.0) + filled(input.sum(), 0.0)

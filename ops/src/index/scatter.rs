@@ -83,7 +83,9 @@ fn check_scattered(
         if !fits {
             break;
         }
-        let d = wrap_dim(d as i64, source.rank())?;
+        if source.rank() > 0 {
+            wrap_dim(d as i64, source.rank())?;
+        }
         fits = size(index, d) <= size(source, d);
     }
     if source.rank().max(1) != rank {

@@ -268,12 +268,9 @@ fn one_hot(cx: &KernelCx<'_>) -> Computed {
         return Err(KernelError::input("Class values must be non-negative."));
     }
     let largest = reduce::amax(x, None, false)?.item()?.to_i64();
-    let count = if count == -1 { largest + 1 } else { count };
+    let count = if count == -1 { largest.saturating_add(1) } else { count };
     if largest >= count {
         return Err(KernelError::input("Class values must be smaller than num_classes."));
-    }
-    if count < 1 {
-        return Err(KernelError::input("num_classes should be positive"));
     }
     sizes.push(count);
     let out = Tensor::full(&sizes, Scalar::Int(0), DType::I64)?;

@@ -51,6 +51,9 @@ fn check_nll(x: &Tensor, by: ClassIndexLoss<'_>, form: Likelihood) -> Result<(),
             return refuse("Expected 1 or more dimensions (got 0)".to_owned());
         }
         let targets = wanted.first().copied().unwrap_or(0);
+        if sizes.len() > 2 && wanted.is_empty() && sizes[0] == 0 {
+            return refuse("ArrayRef: invalid slice, N = 1; size = 0".to_owned());
+        }
         if sizes.len() > 1 && sizes[0] != targets {
             return refuse(format!(
                 "Expected input batch_size ({}) to match target batch_size ({targets}).",
@@ -60,7 +63,7 @@ fn check_nll(x: &Tensor, by: ClassIndexLoss<'_>, form: Likelihood) -> Result<(),
         return match sizes.len() {
             1 | 2 => check_nll(x, by, Likelihood::Flat),
             4 => check_nll(x, by, Likelihood::Spatial),
-            _ if wanted[1..] == sizes[2..] => check_spatial_weight(sizes[1], by.weight),
+            _ if wanted.get(1..) == Some(&sizes[2..]) => check_spatial_weight(sizes[1], by.weight),
             _ => refuse(format!(
                 "Expected target size {:?}, got {wanted:?}",
                 [&sizes[..1], &sizes[2..]].concat()
@@ -161,7 +164,7 @@ fn nll(x: &Tensor, by: ClassIndexLoss<'_>, form: Likelihood) -> Result<(Tensor, 
         let scalar = |v: f64| Tensor::from_element(T::from_f64(v));
         if by.reduction == 0 {
             let losses: Vec<T> = picked.iter().map(|(loss, _)| T::from_f64(*loss)).collect();
-            // The total weight is computed for one target only, and not used.
+            // As in PyTorch, whose kernel for vectors is that of the reductions.
             let weight = if sizes.len() == 1 { picked.iter().map(|(_, weight)| *weight).sum() } else { 0.0 };
             return Ok((Tensor::from_vec(losses, &expected)?, scalar(weight)?));
         }

@@ -83,7 +83,8 @@ fn problem(
         }
     }
     let longest_target = target.iter().copied().max().unwrap_or(0);
-    let rows = if targets.rank() == 1 { target.iter().sum() } else { batch };
+    let rows =
+        if targets.rank() == 1 { target.iter().fold(0, |sum: i64, n| sum.wrapping_add(*n)) } else { batch };
     if targets.sizes()[0] != rows {
         return refuse(format!(
             "Expected tensor to have size {rows} at dimension 0, but got size {} for argument #2 'targets' {checking}",

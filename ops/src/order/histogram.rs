@@ -202,9 +202,16 @@ fn checked(x: &Tensor, options: &Options<'_>) -> Result<(Tensor, Vec<Tensor>), K
         Bins::Counts(counts) => counts.len(),
         Bins::Edges(edges) => edges.len(),
     };
-    if form != columns || options.range.as_ref().is_some_and(|r| r.len() != 2 * columns) {
+    if form != columns {
+        return Err(KernelError::input(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input.",
+        ));
+    }
+    if let Some(range) = options.range.as_ref().filter(|range| range.len() != 2 * columns) {
         return Err(KernelError::input(format!(
-            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+            "torch.histogramdd: for a {columns}-dimensional histogram range should have {} elements, but got {}",
+            2 * columns,
+            range.len()
         )));
     }
     if let Some(w) = options.weight

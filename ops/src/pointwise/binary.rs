@@ -198,9 +198,9 @@ fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
         Some(b"floor") => floor_divide_in(x, other),
         Some(b"trunc") if dtype.is_integral(true) => {
             zero_division(x, other)?;
-            dispatch!(carried_ints, dtype, "div_trunc", T => Ok(apply::<T>(dtype, x, other, |a, b| a.div(b))?))
+            dispatch!(carried_ints, dtype, "div_trunc_cpu", T => Ok(apply::<T>(dtype, x, other, |a, b| a.div(b))?))
         }
-        Some(b"trunc") => dispatch!(floats, dtype, "div_trunc", T => {
+        Some(b"trunc") => dispatch!(floats, dtype, "div_trunc_cpu", T => {
             // The quotient is rounded to the dtype before it is truncated.
             Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(T::from_acc(a.acc() / b.acc()).acc().trunc()))?)
         }),
@@ -224,9 +224,9 @@ fn floor_divide_in(x: &Tensor, other: Other<'_>) -> Computed {
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(carried_ints, dtype, "floor_divide", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_div(b))?));
+        return dispatch!(carried_ints, dtype, "div_floor_cpu", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_div(b))?));
     }
-    dispatch!(carried_floats, dtype, "floor_divide", T => {
+    dispatch!(carried_floats, dtype, "div_floor_cpu", T => {
         Ok(apply::<T>(dtype, x, other, |a, b| T::from_acc(floor_div(a.acc(), b.acc())))?)
     })
 }
@@ -243,10 +243,10 @@ fn remainder_of(cx: &KernelCx<'_>) -> Computed {
 fn remainder_in(x: &Tensor, other: Other<'_>, dtype: DType) -> Computed {
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(carried_ints, dtype, "remainder", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_rem(b))?));
+        return dispatch!(carried_ints, dtype, "remainder_cpu", T => Ok(apply::<T>(dtype, x, other, |a, b| a.floor_rem(b))?));
     }
     by_rows(dtype, x, other, |x, other, rows| {
-        dispatch!(carried_floats, dtype, "remainder", T => {
+        dispatch!(carried_floats, dtype, "remainder_cpu", T => {
             Ok(apply::<T>(dtype, x, other, move |a, b| {
                 let (a, b) = (a.acc(), b.acc());
                 T::from_acc(if rows && overflows(a, b) { Real::NAN } else { remainder(a, b) })
@@ -300,10 +300,10 @@ fn fmod(cx: &KernelCx<'_>) -> Computed {
     let dtype = other.promoted(x);
     if dtype.is_integral(true) {
         zero_division(x, other)?;
-        return dispatch!(carried_ints, dtype, "fmod", T => Ok(apply::<T>(dtype, x, other, |a, b| a.trunc_rem(b))?));
+        return dispatch!(carried_ints, dtype, "fmod_cpu", T => Ok(apply::<T>(dtype, x, other, |a, b| a.trunc_rem(b))?));
     }
     by_rows(dtype, x, other, |x, other, rows| {
-        dispatch!(carried_floats, dtype, "fmod", T => {
+        dispatch!(carried_floats, dtype, "fmod_cpu", T => {
             Ok(apply::<T>(dtype, x, other, move |a, b| {
                 let (a, b) = (a.acc(), b.acc());
                 T::from_acc(if rows && overflows(a, b) { Real::NAN } else { a.fmod(b) })
@@ -457,8 +457,8 @@ fn floating(dtype: DType, op: &'static str) -> Result<(), TensorError> {
 
 formulas! {
     fn(cx: &KernelCx<'_>) -> Computed = on_two_floats(This, cx);
-    atan2(a, b) = a.atan2(b);
-    copysign(a, b) = a.copysign(b);
+    atan2(a, b) as "atan2_cpu" = a.atan2(b);
+    copysign(a, b) as "copysign_cpu" = a.copysign(b);
 }
 
 formulas! {

@@ -35,7 +35,7 @@ fn compared<R: Relation>(_: R, cx: &KernelCx<'_>) -> Computed {
 struct Lt;
 
 impl Relation for Lt {
-    const NAME: &'static str = "lt";
+    const NAME: &'static str = "lt_cpu";
 
     #[inline(always)]
     fn holds<P: PartialOrd>(a: P, b: P) -> bool {
@@ -51,7 +51,7 @@ fn lt(cx: &KernelCx<'_>) -> Computed {
 struct Le;
 
 impl Relation for Le {
-    const NAME: &'static str = "le";
+    const NAME: &'static str = "le_cpu";
 
     #[inline(always)]
     fn holds<P: PartialOrd>(a: P, b: P) -> bool {
@@ -67,7 +67,7 @@ fn le(cx: &KernelCx<'_>) -> Computed {
 struct Gt;
 
 impl Relation for Gt {
-    const NAME: &'static str = "gt";
+    const NAME: &'static str = "gt_cpu";
 
     #[inline(always)]
     fn holds<P: PartialOrd>(a: P, b: P) -> bool {
@@ -83,7 +83,7 @@ fn gt(cx: &KernelCx<'_>) -> Computed {
 struct Ge;
 
 impl Relation for Ge {
-    const NAME: &'static str = "ge";
+    const NAME: &'static str = "ge_cpu";
 
     #[inline(always)]
     fn holds<P: PartialOrd>(a: P, b: P) -> bool {
@@ -138,22 +138,22 @@ fn bits(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(i64, i64) -> i64 + Cop
 }
 
 fn bitwise_and(cx: &KernelCx<'_>) -> Computed {
-    bits(cx, "bitwise_and", |a, b| a & b)
+    bits(cx, "bitwise_and_cpu", |a, b| a & b)
 }
 
 fn bitwise_or(cx: &KernelCx<'_>) -> Computed {
-    bits(cx, "bitwise_or", |a, b| a | b)
+    bits(cx, "bitwise_or_cpu", |a, b| a | b)
 }
 
 fn bitwise_xor(cx: &KernelCx<'_>) -> Computed {
-    bits(cx, "bitwise_xor", |a, b| a ^ b)
+    bits(cx, "bitwise_xor_cpu", |a, b| a ^ b)
 }
 
 fn shift(cx: &KernelCx<'_>, left: bool) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
     let bits = 8 * dtype.size() as i64;
-    dispatch!(carried_ints, dtype, "shift", T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
+    dispatch!(carried_ints, dtype, if left { "lshift_cpu" } else { "rshift_cpu" }, T => Ok(apply::<T>(dtype, x, other, move |a: T, b: T| {
         let (a, n) = (a.to_i64(), b.to_i64());
         let inside = (0..bits).contains(&n);
         T::from_i64(match left {

@@ -146,7 +146,7 @@ fn divisors(pair: &Pair, name: &'static str, f: fn(i64, i64, fn(i64) -> i64) -> 
 
 fn shifted(pair: &Pair, left: bool) -> Computed {
     let bits = 8 * pair.dtype.size() as i64;
-    dispatch!(carried_ints, pair.dtype, "shift", T => {
+    dispatch!(carried_ints, pair.dtype, if left { "lshift_cpu" } else { "rshift_cpu" }, T => {
         Ok(binary_in::<T>(pair.dtype, &pair.a, &pair.b, move |a: T, b: T| {
             let (a, n) = (a.to_i64(), b.to_i64());
             let inside = (0..bits).contains(&n);
@@ -167,7 +167,7 @@ fn heaviside(cx: &KernelCx<'_>) -> Computed {
             "heaviside is not yet implemented for tensors with different dtypes.",
         ));
     }
-    dispatch!(carried_real_bool, x.dtype(), "heaviside", T => Ok(binary_in::<T>(x.dtype(), x, values, |a: T, v: T| {
+    dispatch!(carried_real_bool, x.dtype(), "heaviside_cpu", T => Ok(binary_in::<T>(x.dtype(), x, values, |a: T, v: T| {
         let x = a.to_f64();
         if x == 0.0 { v } else if x > 0.0 { T::ONE } else { T::ZERO }
     })?))
@@ -241,7 +241,7 @@ fn next_towards<T: Bits>(from: T, to: T) -> T {
 
 fn nextafter(cx: &KernelCx<'_>) -> Computed {
     let (a, b) = (cx.tensor(0)?, cx.tensor(1)?);
-    dispatch!(floats, promoted(cx, &[0, 1])?, "nextafter", T => {
+    dispatch!(floats, promoted(cx, &[0, 1])?, "nextafter_cpu", T => {
         Ok(binary::<T, T, T>(a, b, next_towards::<T>)?)
     })
 }
@@ -369,9 +369,9 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(ints_from(doc, name, number_first, move |pair| shifted(&pair, left)));
     }
     let doc = "The greatest common divisor.";
-    defs.extend(ints_from(doc, "gcd", &[""], |pair| divisors(&pair, "gcd", gcd)));
+    defs.extend(ints_from(doc, "gcd", &[""], |pair| divisors(&pair, "gcd_cpu", gcd)));
     let doc = "The least common multiple.";
-    defs.extend(ints_from(doc, "lcm", &[""], |pair| divisors(&pair, "lcm", lcm)));
+    defs.extend(ints_from(doc, "lcm", &[""], |pair| divisors(&pair, "lcm_cpu", lcm)));
     let wide = Dtype::from(|cx| {
         let complex = [0, 1].iter().any(|&i| cx.dtype(i).is_some_and(DType::is_complex));
         let known = cx.dtype(0).is_some() && cx.dtype(1).is_some();

@@ -26,56 +26,92 @@ enum F16Support {
 
 use F16Support::{FloatsOnly, Refused, Taken};
 
-/// Names, documentation, function, f16 support.
-type Row = (&'static str, &'static str, fn(f64) -> f64, F16Support);
+/// Names, the name of PyTorch's kernel, documentation, function, f16 support.
+type Row = (&'static str, &'static str, &'static str, fn(f64) -> f64, F16Support);
 
 const UNARY: &[Row] = &[
-    ("special_airy_ai", "The Airy function of the first kind.", sf::airy_ai, Refused),
-    ("special_bessel_j0", "The Bessel function of the first kind, order 0.", sf::bessel_j0, Refused),
-    ("special_bessel_j1", "The Bessel function of the first kind, order 1.", sf::bessel_j1, Refused),
-    ("special_bessel_y0", "The Bessel function of the second kind, order 0.", sf::bessel_y0, Refused),
-    ("special_bessel_y1", "The Bessel function of the second kind, order 1.", sf::bessel_y1, Refused),
-    ("i0 special_i0", "The modified Bessel function of the first kind, order 0.", sf::i0, Taken),
-    ("special_i1", "The modified Bessel function of the first kind, order 1.", sf::i1, Taken),
-    ("special_i0e", "`e^-|x| i0(x)`.", sf::i0e, Taken),
-    ("special_i1e", "`e^-|x| i1(x)`.", sf::i1e, Taken),
+    ("special_airy_ai", "airy_ai_cpu", "The Airy function of the first kind.", sf::airy_ai, Refused),
+    (
+        "special_bessel_j0",
+        "bessel_j0_cpu",
+        "The Bessel function of the first kind, order 0.",
+        sf::bessel_j0,
+        Refused,
+    ),
+    (
+        "special_bessel_j1",
+        "bessel_j1_cpu",
+        "The Bessel function of the first kind, order 1.",
+        sf::bessel_j1,
+        Refused,
+    ),
+    (
+        "special_bessel_y0",
+        "bessel_y0_cpu",
+        "The Bessel function of the second kind, order 0.",
+        sf::bessel_y0,
+        Refused,
+    ),
+    (
+        "special_bessel_y1",
+        "bessel_y1_cpu",
+        "The Bessel function of the second kind, order 1.",
+        sf::bessel_y1,
+        Refused,
+    ),
+    (
+        "i0 special_i0",
+        "i0_vml_cpu",
+        "The modified Bessel function of the first kind, order 0.",
+        sf::i0,
+        Taken,
+    ),
+    ("special_i1", "i1_cpu", "The modified Bessel function of the first kind, order 1.", sf::i1, Taken),
+    ("special_i0e", "i0e_cpu", "`e^-|x| i0(x)`.", sf::i0e, Taken),
+    ("special_i1e", "i1e_cpu", "`e^-|x| i1(x)`.", sf::i1e, Taken),
     (
         "special_modified_bessel_i0",
+        "modified_bessel_i0_cpu",
         "The modified Bessel function of the first kind, order 0.",
         sf::i0,
         Refused,
     ),
     (
         "special_modified_bessel_i1",
+        "modified_bessel_i1_cpu",
         "The modified Bessel function of the first kind, order 1.",
         sf::i1,
         Refused,
     ),
     (
         "special_modified_bessel_k0",
+        "modified_bessel_k0_cpu",
         "The modified Bessel function of the second kind, order 0.",
         sf::k0,
         Refused,
     ),
     (
         "special_modified_bessel_k1",
+        "modified_bessel_k1_cpu",
         "The modified Bessel function of the second kind, order 1.",
         sf::k1,
         Refused,
     ),
-    ("special_scaled_modified_bessel_k0", "`e^x k0(x)`.", sf::k0e, Refused),
-    ("special_scaled_modified_bessel_k1", "`e^x k1(x)`.", sf::k1e, Refused),
-    ("special_spherical_bessel_j0", "`sin(x) / x`.", sf::spherical_j0, Refused),
-    ("special_entr", "`-x log(x)`, 0 at 0.", sf::entropy_term, Taken),
-    ("special_erfcx", "`e^(x^2) erfc(x)`.", sf::erfcx, Refused),
+    ("special_scaled_modified_bessel_k0", "scaled_modified_bessel_k0_cpu", "`e^x k0(x)`.", sf::k0e, Refused),
+    ("special_scaled_modified_bessel_k1", "scaled_modified_bessel_k1_cpu", "`e^x k1(x)`.", sf::k1e, Refused),
+    ("special_spherical_bessel_j0", "spherical_bessel_j0_cpu", "`sin(x) / x`.", sf::spherical_j0, Refused),
+    ("special_entr", "entr_cpu", "`-x log(x)`, 0 at 0.", sf::entropy_term, Taken),
+    ("special_erfcx", "erfcx_cpu", "`e^(x^2) erfc(x)`.", sf::erfcx, Refused),
     (
         "special_log_ndtr",
+        "log_ndtr_cpu",
         "Logarithm of the cumulative distribution function of the standard normal distribution.",
         sf::log_ndtr,
         Refused,
     ),
     (
         "special_ndtri",
+        "ndtri_cpu",
         "Quantile of the standard normal distribution: the inverse of `special_ndtr`.",
         sf::ndtri,
         Refused,
@@ -84,7 +120,6 @@ const UNARY: &[Row] = &[
 
 /// Returns the result dtype, or an error for dtypes that are unsupported.
 fn check(dtype: DType, f16_support: F16Support, name: &'static str) -> Result<DType, TensorError> {
-    let name = name.split(' ').next().unwrap_or(name);
     match to_float(dtype) {
         _ if f16_support == FloatsOnly && !dtype.is_floating() => Err(TensorError::DType { op: name, dtype }),
         d @ (DType::F16 | DType::BF16) if f16_support == Refused => {
@@ -104,7 +139,7 @@ fn of_floats(d: OpDef) -> OpDef {
 fn ndtr(cx: &KernelCx<'_>) -> Computed {
     let x = cx.tensor(0)?;
     let dtype = to_float(x.dtype());
-    dispatch!(floats, dtype, "special_ndtr", T => Ok(match dtype {
+    dispatch!(floats, dtype, "erf_vml_cpu", T => Ok(match dtype {
         DType::F16 | DType::BF16 => unary_in::<T>(dtype, x, |v: T| {
             let step = |x: f64| T::from_f64(x).to_f64();
             let error = step(libm::erf(step(v.to_f64() * std::f64::consts::FRAC_1_SQRT_2)));
@@ -115,11 +150,11 @@ fn ndtr(cx: &KernelCx<'_>) -> Computed {
 }
 
 fn of_one() -> Vec<OpDef> {
-    let row = |&(names, doc, f, f16_support): &Row| {
+    let row = |&(names, kernel, doc, f, f16_support): &Row| {
         op(names, "", doc).facts(of_floats).one(move |cx| {
             let x = cx.tensor(0)?;
-            let dtype = check(x.dtype(), f16_support, names)?;
-            dispatch!(carried_floats, dtype, names, T => {
+            let dtype = check(x.dtype(), f16_support, kernel)?;
+            dispatch!(carried_floats, dtype, kernel, T => {
                 Ok(unary_in::<T>(dtype, x, move |v: T| T::from_f64(f(v.to_f64())))?)
             })
         })
@@ -133,17 +168,26 @@ fn of_one() -> Vec<OpDef> {
     defs
 }
 
-/// Name, overloads, documentation, function, f16 support.
-type BinaryRow = (&'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
+/// Name, the name of PyTorch's kernel, overloads, documentation, function, f16 support.
+type BinaryRow =
+    (&'static str, &'static str, &'static [&'static str], &'static str, fn(f64, f64) -> f64, F16Support);
 
 const ANY: &[&str] = &["", "self_scalar", "other_scalar"];
 
 const BINARY: &[BinaryRow] = &[
-    ("special_zeta", ANY, "Hurwitz's zeta function: the sum of `(k + other)^-self`.", sf::zeta, Refused),
-    ("special_xlog1py", ANY, "`self * log(1 + other)`, 0 where `self` is.", xlog1py, Taken),
-    ("special_xlogy", ANY, "`self * log(other)`, 0 where `self` is.", xlogy, Taken),
+    (
+        "special_zeta",
+        "zeta_cpu",
+        ANY,
+        "Hurwitz's zeta function: the sum of `(k + other)^-self`.",
+        sf::zeta,
+        Refused,
+    ),
+    ("special_xlog1py", "xlog1py_cpu", ANY, "`self * log(1 + other)`, 0 where `self` is.", xlog1py, Taken),
+    ("special_xlogy", "xlogy_cpu", ANY, "`self * log(other)`, 0 where `self` is.", xlogy, Taken),
     (
         "xlogy",
+        "xlogy_cpu",
         &["Tensor", "Scalar_Self", "Scalar_Other"],
         "`self * log(other)`, 0 where `self` is.",
         xlogy,
@@ -151,6 +195,7 @@ const BINARY: &[BinaryRow] = &[
     ),
     (
         "igamma special_gammainc",
+        "igamma_cpu",
         &[""],
         "The lower incomplete gamma function, regularized.",
         sf::gamma_p,
@@ -158,6 +203,7 @@ const BINARY: &[BinaryRow] = &[
     ),
     (
         "igammac special_gammaincc",
+        "igammac_cpu",
         &[""],
         "The upper incomplete gamma function, regularized.",
         sf::gamma_q,
@@ -186,10 +232,10 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 }
 
 fn of_two() -> Vec<OpDef> {
-    let row = |&(names, overloads, doc, f, f16_support): &BinaryRow| {
+    let row = |&(names, kernel, overloads, doc, f, f16_support): &BinaryRow| {
         pairs(names, overloads, doc, Dtype::float_promote([0, 1]), (1.1, 3.0), move |pair: Pair| {
-            let dtype = check(pair.dtype, f16_support, names)?;
-            dispatch!(carried_floats, dtype, names, T => {
+            let dtype = check(pair.dtype, f16_support, kernel)?;
+            dispatch!(carried_floats, dtype, kernel, T => {
                 Ok(binary_in::<T>(dtype, &pair.a, &pair.b, move |a: T, b: T| T::from_f64(f(a.to_f64(), b.to_f64())))?)
             })
         })
@@ -276,7 +322,12 @@ fn polygamma_of(n: i64, x: &Tensor) -> Computed {
     if n < 0 {
         return Err(KernelError::input("polygamma(n, x) does not support negative n."));
     }
-    dispatch!(carried_floats, to_float(x.dtype()), "polygamma", T => Ok(match n {
+    let kernel = match n {
+        0 => "digamma",
+        1 => "trigamma",
+        _ => "polygamma",
+    };
+    dispatch!(carried_floats, to_float(x.dtype()), kernel, T => Ok(match n {
         0 => unary_in::<T>(to_float(x.dtype()), x, |v: T| T::from_acc(v.acc().digamma())),
         1 => unary_in::<T>(to_float(x.dtype()), x, |v: T| T::from_acc(sf::trigamma(v.acc()))),
         _ => unary_in::<T>(to_float(x.dtype()), x, move |v: T| T::from_f64(sf::polygamma(n, v.to_f64()))),

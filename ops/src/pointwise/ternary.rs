@@ -168,11 +168,11 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
         let bound = as_tensor(cx, i, dtype)?;
         let lower = is_lower(i);
         x = if dtype.is_integral(true) {
-            dispatch!(ints_bool, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a, b| {
+            dispatch!(ints_bool, dtype, "clamp_cpu", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a, b| {
                 if (a.to_i64() < b.to_i64()) == lower { b } else { a }
             })?))?
         } else {
-            dispatch!(carried_floats, dtype, "clamp", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a: T, b: T| {
+            dispatch!(carried_floats, dtype, "clamp_cpu", T => Ok::<_, KernelError>(binary_in::<T>(dtype, &x, &bound, move |a: T, b: T| {
                 T::from_acc(if lower { a.acc().max_nan(b.acc()) } else { a.acc().min_nan(b.acc()) })
             })?))?
         };
@@ -251,17 +251,17 @@ fn activation<F: Formula<N>, const N: usize>(_: F, cx: &KernelCx<'_>) -> Compute
 
 formulas! {
     fn(cx: &KernelCx<'_>) -> Computed = activation(This, cx);
-    leaky_relu(x, slope) = if x > n(0.0) { x } else { x * slope };
-    elu(x, alpha, scale, input_scale) =
+    leaky_relu(x, slope) as "leaky_relu_cpu" = if x > n(0.0) { x } else { x * slope };
+    elu(x, alpha, scale, input_scale) as "elu_cpu" =
         if x > n(0.0) { x * scale } else { (Real::exp(x * input_scale) - n(1.0)) * alpha * scale };
-    celu_of(x, alpha) = if x > n(0.0) { x } else { (Real::exp(x * (A::ONE / alpha)) - n(1.0)) * alpha };
-    softplus(x, beta, threshold) =
+    celu_of(x, alpha) as "elu_cpu" = if x > n(0.0) { x } else { (Real::exp(x * (A::ONE / alpha)) - n(1.0)) * alpha };
+    softplus(x, beta, threshold) as "softplus_cpu" =
         if x * beta > threshold { x } else { Real::exp(x * beta).ln_1p() / beta };
     limited(x, low, high) = x.max_nan(low).min_nan(high);
-    hardshrink(x, lambda) = if x >= -lambda && x <= lambda { n(0.0) } else { x };
-    softshrink(x, lambda) =
+    hardshrink(x, lambda) as "hardshrink_cpu" = if x >= -lambda && x <= lambda { n(0.0) } else { x };
+    softshrink(x, lambda) as "softshrink_cpu" =
         if x > lambda { x - lambda } else if x < -lambda { x + lambda } else { x * n(0.0) };
-    selu(x) = {
+    selu(x) as "elu_cpu" = {
         let (scale, alpha): (A, A) = (n(1.050_700_987_355_480_5), n(1.673_263_242_354_377_2));
         if x > n(0.0) { x * scale } else { (Real::exp(x) - n(1.0)) * alpha * scale }
     };
@@ -300,7 +300,7 @@ fn hardtanh(cx: &KernelCx<'_>) -> Computed {
 
 fn threshold(cx: &KernelCx<'_>) -> Computed {
     let (x, limit, value) = (cx.tensor(0)?, cx.scalar(1)?, cx.scalar(2)?);
-    dispatch!(carried_real, x.dtype(), "threshold", T => {
+    dispatch!(carried_real, x.dtype(), "threshold_cpu", T => {
         let (limit, value) = (limit.to_f64(), T::from_scalar(in_range(value, x.dtype())?));
         Ok(unary_in::<T>(x.dtype(), x, move |v: T| if v.to_f64() <= limit { value } else { v })?)
     })
@@ -328,7 +328,7 @@ pub(crate) fn gelu_of(x: &Tensor) -> Computed {
         }
     }
 
-    dispatch!(carried_floats, x.dtype(), "gelu", T => Ok(map_in::<T>(x.dtype(), x, PiecewiseMap(<T as Float>::Acc::GELU, Gelu))?))
+    dispatch!(carried_floats, x.dtype(), "GeluKernelImpl", T => Ok(map_in::<T>(x.dtype(), x, PiecewiseMap(<T as Float>::Acc::GELU, Gelu))?))
 }
 
 /// Applies a formula to the elements, in their dtype.
@@ -338,7 +338,7 @@ fn on_elements<F: Formula<1>>(f: F, x: &Tensor) -> Computed {
 
 formulas! {
     fn(x: &Tensor) -> Computed = on_elements(This, x);
-    gelu_tanh(x) as "gelu" = {
+    gelu_tanh(x) as "GeluKernelImpl" = {
         let inner = n::<A>(0.797_884_560_802_865_4) * (x + n::<A>(0.044_715) * x * x * x);
         n::<A>(0.5) * x * (A::ONE + inner.tanh())
     };
@@ -412,7 +412,7 @@ fn replaced(x: &Tensor, by: [Option<f64>; 3]) -> Computed {
 
 fn logit(cx: &KernelCx<'_>) -> Computed {
     let (x, eps) = (cx.tensor(0)?, cx.opt_float(1)?);
-    dispatch!(floats, to_float(x.dtype()), "logit", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
+    dispatch!(floats, to_float(x.dtype()), "logit_cpu", T => Ok(unary_in::<T>(to_float(x.dtype()), x, move |v: T| {
         // f16 and bf16 round every step, including the bounds.
         let step = |x: <T as Float>::Acc| T::from_acc(x).acc();
         let x = match eps {

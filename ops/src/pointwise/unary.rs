@@ -99,7 +99,7 @@ formulas! {
     sqrt(x) = x.sqrt(), complex z = complex::sqrt(z);
     rsqrt(x) = x.rsqrt(), complex z = quotient(c(1.0), complex::sqrt(z));
     reciprocal(x) = n::<A>(1.0) / x, complex z = quotient(c(1.0), z);
-    silu(x) = x * x.sigmoid(), near ExpFast y = y * y.sigmoid_fast(), complex z = quotient(z, complex::exp(-z) + 1.0);
+    silu(x) as "silu_cpu" = x * x.sigmoid(), near ExpFast y = y * y.sigmoid_fast(), complex z = quotient(z, complex::exp(-z) + 1.0);
     sinc(x) = {
         let y = x * n(std::f64::consts::PI);
         if y == n(0.0) { n(1.0) } else { y.sin() / y }
@@ -112,14 +112,14 @@ formulas! {
 formulas! {
     fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_floats(This, x, hint);
     erfc(x) = x.erfc();
-    erfinv(x) = x.erfinv();
-    lgamma(x) = x.lgamma();
+    erfinv(x) as "erfinv_vml_cpu" = x.erfinv();
+    lgamma(x) as "lgamma_vml_cpu" = x.lgamma();
     digamma(x) = x.digamma();
-    mish(x) = x * x.exp().ln_1p().tanh();
+    mish(x) as "mish_cpu" = x * x.exp().ln_1p().tanh();
     log_of_sigmoid(x) = x.min_nan(Element::ZERO) - (-x.abs()).exp().ln_1p();
-    hardsigmoid(x) = (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
-    hardswish(x) = x * (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
-    frac(x) = x - x.trunc();
+    hardsigmoid(x) as "hardsigmoid_cpu" = (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
+    hardswish(x) as "hardswish_cpu" = x * (x + n(3.0)).max_nan(n(0.0)).min_nan(n(6.0)) / n(6.0);
+    frac(x) as "frac_cpu" = x - x.trunc();
     deg2rad(x) = x * n(std::f64::consts::PI / 180.0);
     rad2deg(x) = x * n(180.0 / std::f64::consts::PI);
 }
@@ -136,7 +136,7 @@ fn erf(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     }
 
     let hint = hint.in_dtype(to_float(x.dtype()));
-    dispatch!(carried_floats, hint.dtype(), "erf", T => map_in::<T>(hint, x, PiecewiseMap(<T as Float>::Acc::ERF, Erf)))
+    dispatch!(carried_floats, hint.dtype(), "erf_vml_cpu", T => map_in::<T>(hint, x, PiecewiseMap(<T as Float>::Acc::ERF, Erf)))
 }
 
 /// Converts a real number to a complex one.
@@ -159,10 +159,10 @@ fn in_type<T: Element>(z: Complex<f64>) -> Complex<f64> {
 
 formulas! {
     fn(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> = on_numbers(This, x, hint);
-    floor(x) = x.floor(), integers i = i;
-    ceil(x) = x.ceil(), integers i = i;
-    trunc(x) = x.trunc(), integers i = i;
-    round(x) = x.round_even(), integers i = i;
+    floor(x) as "floor_vml_cpu" = x.floor(), integers i = i;
+    ceil(x) as "ceil_vml_cpu" = x.ceil(), integers i = i;
+    trunc(x) as "trunc_vml_cpu" = x.trunc(), integers i = i;
+    round(x) as "round_vml_cpu" = x.round_even(), integers i = i;
     relu(x) = x.relu(), integers i = if i.to_i64() < 0 { Element::ZERO } else { i };
     relu6(x) = x.max_nan(n(0.0)).min_nan(n(6.0)), integers i = Element::from_i64(i.to_i64().clamp(0, 6));
     sign(x) = if x.is_nan() { n(0.0) } else { n(f64::from(i8::from(x > n(0.0)) - i8::from(x < n(0.0)))) },
@@ -255,10 +255,10 @@ fn abs(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> {
     match x.dtype() {
         DType::C64 => unary::<Complex<f32>, f32>(x, |z| z.re.hypot(z.im)),
         DType::C128 => unary::<Complex<f64>, f64>(x, |z| z.re.hypot(z.im)),
-        d if d.is_floating() => dispatch!(carried_floats, d, "abs", T => {
+        d if d.is_floating() => dispatch!(carried_floats, d, "abs_cpu", T => {
             unary_in::<T>(hint.in_dtype(d), x, |v: T| T::from_acc(v.acc().abs()))
         }),
-        d => dispatch!(ints_bool, d, "abs", T => unary_in::<T>(hint.in_dtype(d), x, |v: T| {
+        d => dispatch!(ints_bool, d, "abs_cpu", T => unary_in::<T>(hint.in_dtype(d), x, |v: T| {
             if v.to_i64() < 0 { T::from_i64(v.to_i64().wrapping_neg()) } else { v }
         })),
     }
@@ -272,7 +272,7 @@ fn bitwise_not(x: &Tensor, hint: OutputHint<'_>) -> Result<Tensor, TensorError> 
     if x.dtype() == DType::Bool {
         return unary::<bool, bool>(x, |v| !v);
     }
-    dispatch!(ints, x.dtype(), "bitwise_not", T => unary_in::<T>(hint.in_dtype(x.dtype()), x, |v: T| T::from_i64(!v.to_i64())))
+    dispatch!(ints, x.dtype(), "bitwise_not_cpu", T => unary_in::<T>(hint.in_dtype(x.dtype()), x, |v: T| T::from_i64(!v.to_i64())))
 }
 
 fn isnan(x: &Tensor, _: OutputHint<'_>) -> Result<Tensor, TensorError> {

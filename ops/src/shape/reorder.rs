@@ -120,7 +120,7 @@ fn rot90(cx: &KernelCx<'_>) -> Computed {
     }
     let rank = x.rank() as i64;
     // A dimension that is out of range by the rank counts as equal.
-    if a == b || (a - b).abs() == rank {
+    if a == b || a.abs_diff(b) == rank as u64 {
         return Err(KernelError::input(format!(
             "expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}"
         )));

@@ -248,10 +248,10 @@ fn extreme(
             fold(x, mask, keepdim, Binary { identity: T::INFINITY, f }, |v| v)?
         };
         let may_be_other_zero = |v: &T| *v == T::ZERO && v.to_f64().is_sign_negative() == largest;
-        let in_doubt = access::read::<T, _>(&found, |view| {
+        let has_ambiguous_zero = access::read::<T, _>(&found, |view| {
             view.data().iter().any(|raw| may_be_other_zero(&T::from_raw(*raw)))
         })?;
-        if in_doubt { order_zeros(x, &found, mask, keepdim, largest) } else { Ok(found) }
+        if has_ambiguous_zero { order_zeros(x, &found, mask, keepdim, largest) } else { Ok(found) }
     }
     match (x.dtype(), x.dtype().category()) {
         (DType::F64, _) => floats::<f64>(x, mask, keepdim, largest),
@@ -272,29 +272,29 @@ fn extreme_int(x: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Te
 }
 
 /// Returns the largest or smallest elements `found` of `x` with 0 larger than -0: which one of several zeros was found depends on
-/// the order of comparisons, and so on strides.
+/// the order of comparisons, and so on strides. Takes a second reduction, of the bits of all elements.
 ///
-/// Where -0 is the largest number, other elements are negative, and have bits that are negative integers, or 0. Where 0 is the smallest
-/// number, other elements have bits that are not negative, or those of -0, the smallest integer.
+/// Read as integers, -0 is the least, other negative numbers are negative, and 0 is zero. So if the largest number is -0, there is a 0
+/// exactly if the largest integer is zero; if the smallest number is 0, there is a -0 exactly if the smallest integer is the least.
 fn order_zeros(x: &Tensor, found: &Tensor, mask: u64, keepdim: bool, largest: bool) -> Result<Tensor> {
     let bits = |x: &Tensor| {
-        let (dtype, lowest) = match x.dtype().size() {
+        let (dtype, negative_zero) = match x.dtype().size() {
             2 => (DType::I16, i64::from(i16::MIN)),
             4 => (DType::I32, i64::from(i32::MIN)),
             _ => (DType::I64, i64::MIN),
         };
-        Ok::<_, TensorError>((x.view_dtype(dtype)?, if largest { [lowest, 0] } else { [0, lowest] }))
+        Ok::<_, TensorError>((
+            x.view_dtype(dtype)?,
+            if largest { [negative_zero, 0] } else { [0, negative_zero] },
+        ))
     };
-    let ((own, [doubtful, settled]), (elements, [_, other])) = (bits(found)?, bits(x)?);
-    let ends = extreme_int(&elements, mask, keepdim, largest)?;
-    let ordered = loops::binary(
-        &own,
-        &ends,
-        move |own: i64, end: i64| {
-            if own == doubtful && end == other { settled } else { own }
-        },
-    )?;
-    ordered.to_dtype(own.dtype())?.view_dtype(found.dtype())
+    let (found_bits, [found_zero, replacement]) = bits(found)?;
+    let (all_bits, [_, other_zero]) = bits(x)?;
+    let extremes = extreme_int(&all_bits, mask, keepdim, largest)?;
+    let ordered = loops::binary(&found_bits, &extremes, move |found: i64, extreme: i64| {
+        if found == found_zero && extreme == other_zero { replacement } else { found }
+    })?;
+    ordered.to_dtype(found_bits.dtype())?.view_dtype(found.dtype())
 }
 
 /// Returns whether any element is not zero (`uint8` results for `uint8`, as in PyTorch).
