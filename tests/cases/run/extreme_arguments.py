@@ -21,6 +21,6 @@ def moved(x: Tensor, index: Tensor, source: Tensor) -> Tensor:
 # run: likelihood(full([0, 3, 4], 0, f32), tensor(1)) raises "ArrayRef: invalid slice, N = 1; size = 0"
 # run: turned(full([3, 4], 0, f32)) raises "Rotation dim0 out of range, dim0 = 9223372036854775807"
 # run: windows(full([1, 1, 3], 0, f32), full([1, 1, 1], 0, f32)) raises "Kernel size can't be greater than actual input size"
-# run: classes(tensor([9223372036854775807])) raises ""
+# run: classes(tensor([9223372036854775807])) raises "Class values must be smaller than num_classes."
 # run: repeated(full([0], 0, f32)) == full([0], 0, f32)
 # run: moved(full([2, 2], 0, f32), tensor([[0]]), tensor(1.0)) raises "Index tensor must have the same number of dimensions as src tensor"
