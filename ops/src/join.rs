@@ -103,6 +103,12 @@ fn stack(cx: &KernelCx<'_>) -> Computed {
         }
         wide.push(t.unsqueeze(dim)?);
     }
+    if (dim as usize) < first.rank() {
+        // As in PyTorch, the new dimension is split from the joined one, whose strides may be channels last.
+        let mut sizes = flambeau_tensor::Dims::from_slice(first.sizes());
+        sizes.insert(dim as usize, tensors.len() as i64);
+        return Ok(cat(&tensors, dim)?.reshape(&sizes)?);
+    }
     cat(&wide, dim)
 }
 

@@ -370,6 +370,13 @@ pub fn convolution(
         DType::C64 => run::<crate::Complex<f32>>(input, weight, bias, &sizes, &geometry, spec.transposed),
         DType::C128 => run::<crate::Complex<f64>>(input, weight, bias, &sizes, &geometry, spec.transposed),
         DType::I64 => run::<i64>(input, weight, bias, &sizes, &geometry, spec.transposed),
+        // PyTorch has other integers only in the plain kernel. Sums in 64 bits have the same low bits.
+        dtype if dtype.is_integral(false) && !spec.transposed && spec.dilation.iter().all(|d| *d == 1) => {
+            let wide = |t: &Tensor| t.to_dtype(DType::I64);
+            let bias = bias.map(wide).transpose()?;
+            run::<i64>(&wide(input)?, &wide(weight)?, bias.as_ref(), &sizes, &geometry, false)?
+                .to_dtype(dtype)
+        }
         dtype => Err(TensorError::DType { op: "slow_conv2d_cpu", dtype }),
     }
 }

@@ -537,3 +537,34 @@ fn pairs_at_odd_positions_become_complex() {
     });
     assert!(gradients[0].iter().zip(&gradients[1]).all(|(a, b)| (a - b).abs() < 1e-3));
 }
+
+/// The conditions under which two values that a loop carries require gradients meet in one branch.
+#[test]
+fn values_that_leave_a_loop_by_break_require_gradients() {
+    let source = "
+def f(x, y, n: int, flag: bool):
+    z = x
+    l: List[int] = []
+    i = 0
+    while i < 1:
+        i = i + 1
+        if flag == False:
+            if n == 4:
+                break
+            l.append(y.dim())
+        else:
+            x = z[:4]
+            z = y.clone()
+        y = z + 1
+    return z[:4], l
+";
+    let session = Session::standard().unwrap();
+    let entry = session.compile_source(source, "f.py").unwrap().entry("f").unwrap();
+    let args = [IValue::Tensor(leaf(&[0.75, -0.25])), IValue::Tensor(leaf(&[1.0, 2.0])), IValue::Int(4)];
+    for call in 0..3 {
+        let result = entry.call(&[&args[..], &[IValue::Bool(false)]].concat(), &[]).unwrap();
+        let IValue::Tuple(results) = &result else { panic!("two results") };
+        assert!(tensor(&results.items()[0]).requires_grad(), "call {call}");
+    }
+    assert_eq!(entry.gradient_graphs().len(), 1);
+}

@@ -55,6 +55,10 @@ impl Along {
 
     /// Returns the source coordinate of result position `i`.
     fn position(self, i: usize, cubic: bool) -> f64 {
+        // As in PyTorch, linear interpolation to the same size is a copy, whatever the scale.
+        if self.from == self.to && !cubic {
+            return i as f64;
+        }
         let step = self.step();
         if self.align {
             return self.round(step * i as f64);
@@ -63,7 +67,15 @@ impl Along {
         if cubic { at } else { at.max(0.0) }
     }
 
-    fn nearest(self, exact: bool) -> Vec<i64> {
+    /// Returns the source position of each result position. In 2-d the same and the double size have positions of their own, whatever
+    /// the scale.
+    fn nearest(self, exact: bool, space: usize) -> Vec<i64> {
+        if space == 2 && !exact && self.from == self.to {
+            return (0..self.to).collect();
+        }
+        if space == 2 && !exact && self.from.saturating_mul(2) == self.to {
+            return (0..self.to).map(|i| i / 2).collect();
+        }
         let step = self.step();
         let half = if exact { 0.5 } else { 0.0 };
         (0..self.to)
@@ -189,7 +201,7 @@ fn resized(x: &Tensor, sizes: &[i64], scales: &[Option<f64>], align: bool, mode:
     }
     if matches!(mode, Mode::Nearest | Mode::NearestExact) {
         let mut maps: Vec<Vec<i64>> = x.sizes()[..2].iter().map(|n| (0..*n).collect()).collect();
-        maps.extend((0..space).map(|d| along(d).nearest(mode == Mode::NearestExact)));
+        maps.extend((0..space).map(|d| along(d).nearest(mode == Mode::NearestExact, space)));
         return Ok(remap(x, &maps, Scalar::Int(0))?);
     }
     if x.dtype() == DType::U8 && space != 2 {

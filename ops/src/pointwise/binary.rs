@@ -184,6 +184,18 @@ fn zero_division(x: &Tensor, other: Other<'_>) -> Result<(), KernelError> {
     if zero { Err(KernelError::input("ZeroDivisionError")) } else { Ok(()) }
 }
 
+/// Returns the only divisor of f16 or bf16 numbers: as in PyTorch, its quotients are truncated before they are rounded.
+fn single_divisor(other: Other<'_>, dtype: DType) -> Result<Option<f64>, KernelError> {
+    if !matches!(dtype, DType::F16 | DType::BF16) {
+        return Ok(None);
+    }
+    Ok(match other {
+        Other::Number(number) => Some(number.to_f64()),
+        Other::Tensor(t) if t.numel() == 1 => Some(t.reshape(&[])?.item()?.to_f64()),
+        Other::Tensor(_) => None,
+    })
+}
+
 fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
@@ -199,6 +211,12 @@ fn div_in(cx: &KernelCx<'_>, mode: Option<&[u8]>) -> Computed {
         Some(b"trunc") if dtype.is_integral(true) => {
             zero_division(x, other)?;
             dispatch!(carried_ints, dtype, "div_trunc_cpu", T => Ok(apply::<T>(dtype, x, other, |a, b| a.div(b))?))
+        }
+        Some(b"trunc") if let Some(divisor) = single_divisor(other, dtype)? => {
+            dispatch!(floats, dtype, "div_trunc_cpu", T => {
+                let divisor: <T as Float>::Acc = Element::from_f64(divisor);
+                Ok(apply::<T>(dtype, x, other, move |a, _| T::from_acc((a.acc() / divisor).trunc()))?)
+            })
         }
         Some(b"trunc") => dispatch!(floats, dtype, "div_trunc_cpu", T => {
             // The quotient is rounded to the dtype before it is truncated.

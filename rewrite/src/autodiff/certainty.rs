@@ -84,9 +84,13 @@ impl<'e, 'g> Certainty<'e, 'g> {
 
     fn of_branch(&mut self, node: NodeId, index: usize, depth: usize) -> Result<ValueId, NotDifferentiable> {
         let blocks: Vec<BlockId> = self.editor.graph().blocks(node).collect();
-        for block in blocks {
+        // Computed before any is returned: a condition may add others to the same branch, if both are carried by a loop around it.
+        let mut conditions = Vec::with_capacity(blocks.len());
+        for &block in &blocks {
             let Some(output) = self.editor.graph().block_outputs(block).nth(index) else { continue };
-            let condition = self.at_end(output, At::end(block), depth)?;
+            conditions.push((block, self.at_end(output, At::end(block), depth)?));
+        }
+        for (block, condition) in conditions {
             self.editor.add_block_output(block, condition);
         }
         Ok(self.editor.add_result(node, Type::BOOL))
