@@ -202,7 +202,13 @@ impl ResultShapes {
                 Some(at) => result.insert(at, Dim::Known(all.len() as i64)),
                 None => result = cx.fresh_dims(rank + 1),
             }
-            Some(TensorFact::contiguous(result.into_iter().map(|d| cx.size_or_fresh(d))))
+            // Images and volumes may be stacked in channels-last strides.
+            let is_contiguous =
+                |fact: &Fact| fact.as_tensor().is_some_and(|t| t.strides == Strides::Contiguous);
+            let may_be_other = matches!(rank, 4 | 5) && !cx.elements(tensors)?.iter().all(is_contiguous);
+            let strides = if may_be_other { Strides::Unknown } else { Strides::Contiguous };
+            let sizes: Dims = result.into_iter().map(|d| cx.size_or_fresh(d)).collect();
+            Some(TensorFact { strides, ..TensorFact::of_dims(sizes) })
         })
     }
 
