@@ -146,29 +146,39 @@ impl Tensor {
         Tensor::from_storage(Storage::from_bytes(bytes)?, dtype, layout)
     }
 
-    /// Returns the values `start, start + step, ...`, up to but not including `end`.
+    /// Returns the values `start, start + step, ...`, up to but not including `end`. Bounds and step of a range of integers are
+    /// truncated.
     ///
     /// # Errors
     /// Returns PyTorch's errors for a step of zero, a step of the wrong sign and infinite bounds, and an error if the
     /// dtype is not real or memory is exhausted.
     pub fn arange(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
-        dispatch!(real, dtype, "arange", T => {
-            let count = range_count(start, end, step)?;
-            crate::budget::check_budget(count.saturating_mul(dtype.size()))?;
-            let mut values: Vec<T> = Vec::new();
-            values.try_reserve_exact(count).map_err(|_| TensorError::OutOfMemory {
-                requested: count.saturating_mul(dtype.size()),
-                limit: usize::MAX,
-            })?;
-            if dtype.is_floating() {
-                let (start, step) = (start.to_f64(), step.to_f64());
-                values.extend((0..count).map(|i| T::from_f64(start + step * i as f64)));
-            } else {
-                let (start, step) = (start.to_i64(), step.to_i64());
-                values.extend((0..count as i64).map(|i| T::from_i64(start.wrapping_add(step.wrapping_mul(i)))));
+        let used = range_numbers([start, end, step], dtype, "arange_cpu", "larger")?;
+        // As in PyTorch, the steps of a range of narrow integers are counted before bounds and step are truncated.
+        let [lo, hi, by] = if dtype == DType::I64 { used } else { [start, end, step] };
+        let count = match [lo, hi, by] {
+            [Scalar::Int(lo), Scalar::Int(hi), Scalar::Int(by)] => {
+                let (lo, hi, by) = (i128::from(lo), i128::from(hi), i128::from(by));
+                (((hi - lo) * by.signum() + by.abs() - 1) / by.abs()) as f64
             }
-            Tensor::from_slice(&values, &[count as i64])
-        })
+            _ => ((hi.to_f64() - lo.to_f64()) / by.to_f64()).ceil(),
+        };
+        range_of(used[0], used[2], count, dtype)
+    }
+
+    /// Returns the values `start, start + step, ...`, up to and including `end`, as [`Tensor::arange`].
+    ///
+    /// # Errors
+    /// As for [`Tensor::arange`].
+    pub fn range(start: Scalar, end: Scalar, step: Scalar, dtype: DType) -> Result<Tensor> {
+        let [lo, hi, by] = range_numbers([start, end, step], dtype, "range_cpu", "lower")?;
+        let count = match [lo, hi, by] {
+            [Scalar::Int(lo), Scalar::Int(hi), Scalar::Int(by)] => {
+                ((i128::from(hi) - i128::from(lo)) / i128::from(by) + 1) as f64
+            }
+            _ => ((hi.to_f64() - lo.to_f64()) / by.to_f64() + 1.0).floor(),
+        };
+        range_of(lo, by, count, dtype)
     }
 
     /// Returns the elements in row-major order, each converted to `T`.
@@ -254,10 +264,29 @@ impl Tensor {
     }
 }
 
-/// Returns the number of elements of a range; PyTorch's errors for a step of zero, a wrong direction, infinities.
-fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
-    let integral = [start, end, step].iter().all(|s| s.is_integral(true));
-    let (lo, hi, by) = (start.to_f64(), end.to_f64(), step.to_f64());
+/// Returns start, end and step of a range as the numbers in which its elements are computed: 64-bit integers or floats. `end_name`
+/// is the name of the end in the error of a step of the wrong sign.
+fn range_numbers(
+    numbers: [Scalar; 3],
+    dtype: DType,
+    op: &'static str,
+    end_name: &str,
+) -> Result<[Scalar; 3]> {
+    if dtype == DType::Bool || dtype.is_complex() {
+        return Err(TensorError::DType { op, dtype });
+    }
+    let is_float = dtype.is_floating();
+    let name = if is_float { "double" } else { "int64_t" };
+    let used = numbers.map(|number| match number {
+        number if !number.is_in_range_of(if is_float { DType::F64 } else { DType::I64 }) => {
+            Err(TensorError::value(format!("value cannot be converted to type {name} without overflow")))
+        }
+        number if is_float => Ok(Scalar::Float(number.to_f64())),
+        number => Ok(Scalar::Int(number.to_i64())),
+    });
+    let [start, end, step] = used;
+    let used = [start?, end?, step?];
+    let [lo, hi, by] = used.map(Scalar::to_f64);
     if by == 0.0 || by.is_nan() {
         return Err(TensorError::value("step must be nonzero"));
     }
@@ -265,19 +294,37 @@ fn range_count(start: Scalar, end: Scalar, step: Scalar) -> Result<usize> {
         return Err(TensorError::value(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
     }
     if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
-        return Err(TensorError::value("upper bound and larger bound inconsistent with step sign"));
+        return Err(TensorError::value(format!(
+            "upper bound and {end_name} bound inconsistent with step sign"
+        )));
     }
-    let count = if integral {
-        let (lo, hi, by) = (start.to_i64() as i128, end.to_i64() as i128, step.to_i64() as i128);
-        let distance = (hi - lo) * by.signum();
-        ((distance + by.abs() - 1) / by.abs()) as f64
-    } else {
-        ((hi - lo) / by).ceil()
-    };
-    if count > (1u64 << 58) as f64 {
+    Ok(used)
+}
+
+/// Returns a number of values `start, start + step, ...`, computed in 64-bit integers or floats.
+fn range_of(start: Scalar, step: Scalar, count: f64, dtype: DType) -> Result<Tensor> {
+    if !(0.0..=(1u64 << 58) as f64).contains(&count) {
         return Err(TensorError::value("invalid size, possible overflow?"));
     }
-    Ok(count as usize)
+    let count = count as usize;
+    dispatch!(real, dtype, "arange_cpu", T => {
+        crate::budget::check_budget(count.saturating_mul(dtype.size()))?;
+        let mut values: Vec<T> = Vec::new();
+        values.try_reserve_exact(count).map_err(|_| TensorError::OutOfMemory {
+            requested: count.saturating_mul(dtype.size()),
+            limit: usize::MAX,
+        })?;
+        match (start, step) {
+            (Scalar::Int(start), Scalar::Int(step)) => {
+                values.extend((0..count as i64).map(|i| T::from_i64(start.wrapping_add(step.wrapping_mul(i)))));
+            }
+            _ => {
+                let (start, step) = (start.to_f64(), step.to_f64());
+                values.extend((0..count).map(|i| T::from_f64(start + step * i as f64)));
+            }
+        }
+        Tensor::from_slice(&values, &[count as i64])
+    })
 }
 
 #[cfg(test)]

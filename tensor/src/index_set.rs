@@ -212,13 +212,19 @@ impl IndexSet {
 
     /// As [`slices`](IndexSet::slices) for all slices, on several threads if the slices are disjoint.
     fn share(&self, f: impl Fn(usize, usize, usize) + Sync) {
+        self.share_slices(&|outer, inner| self.slices(outer, inner, &f));
+    }
+
+    /// Calls `visit` with an outer number and a range of inner numbers, until all slices are visited. Not generic, so that the
+    /// loops of a caller are compiled once.
+    fn share_slices(&self, visit: &(dyn Fn(usize, Range<usize>) + Sync)) {
         let [outer, rows, width] = self.counts();
         // An empty run has an offset too, which need not be within the memory.
         if self.is_empty() {
             return;
         }
         if !self.disjoint {
-            return (0..outer).for_each(|outer| self.slices(outer, 0..width, &f));
+            return (0..outer).for_each(|outer| visit(outer, 0..width));
         }
         // Slices of consecutive inner numbers are neighbours in memory, so a few of them are one part of the loop.
         let piece = threads::rows(rows * COST_PER_POSITION).max(64).min(width);
@@ -226,7 +232,7 @@ impl IndexSet {
         threads::split(outer * pieces, threads::rows(rows * piece * COST_PER_POSITION), |parts| {
             for part in parts {
                 let start = part % pieces * piece;
-                self.slices(part / pieces, start..width.min(start + piece), &f);
+                visit(part / pieces, start..width.min(start + piece));
             }
         });
     }

@@ -314,14 +314,12 @@ impl Tensor {
         let mut drop = 0u64;
         for &dim in dims {
             let d = wrap_dim(dim, layout.rank())?;
-            if layout.rank() > 0 {
-                if drop >> d & 1 == 1 {
-                    return Err(TensorError::shape(format!(
-                        "dim {d} appears multiple times in the list of dims"
-                    )));
-                }
-                drop |= 1 << d;
+            if drop >> d & 1 == 1 {
+                return Err(TensorError::shape(format!(
+                    "dim {d} appears multiple times in the list of dims"
+                )));
             }
+            drop |= 1 << d;
         }
         let kept = (0..layout.rank()).filter(|d| drop >> d & 1 == 0 || layout.sizes()[*d] != 1);
         let (sizes, strides) = kept.map(|d| (layout.sizes()[d], layout.strides()[d])).unzip();

@@ -16,29 +16,14 @@ fn arange(cx: &KernelCx<'_>, start: Scalar, end: Scalar, step: Scalar, dtype_at:
     check_device(cx, dtype_at + 2)?;
     let whole = [start, end, step].iter().all(|s| s.is_integral(true));
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(if whole { DType::I64 } else { DEFAULT_FLOAT });
-    // Only for `int64` the ends are truncated before the steps are counted.
-    let end_of = |s: Scalar| if dtype == DType::I64 { Scalar::Int(s.to_i64()) } else { s };
-    Ok(Tensor::arange(end_of(start), end_of(end), end_of(step), dtype)?)
+    Ok(Tensor::arange(start, end, step, dtype)?)
 }
 
 /// `range`: the end is included if a step reaches it.
 fn range(cx: &KernelCx<'_>, step: Scalar, dtype_at: usize) -> Computed {
     check_device(cx, dtype_at + 2)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT);
-    let (lo, hi, by) = (cx.scalar(0)?.to_f64(), cx.scalar(1)?.to_f64(), step.to_f64());
-    if by == 0.0 {
-        return Err(KernelError::input("step must be nonzero"));
-    }
-    if !lo.is_finite() || !hi.is_finite() {
-        return Err(KernelError::input(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
-    }
-    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
-        return Err(KernelError::input("upper bound and lower bound inconsistent with step sign"));
-    }
-    let count = ((hi - lo) / by + 1.0).floor();
-    check_budget((count as usize).saturating_mul(16))?;
-    let values: Vec<Scalar> = (0..count as i64).map(|i| Scalar::Float(lo + by * i as f64)).collect();
-    Ok(Tensor::from_scalars(&values, &[values.len() as i64], dtype)?)
+    Ok(Tensor::range(cx.scalar(0)?, cx.scalar(1)?, step, dtype)?)
 }
 
 /// Reads a number, or a tensor of rank 0.
@@ -79,33 +64,46 @@ fn ends(cx: &KernelCx<'_>, name: &str, dtype_at: usize) -> Result<(Scalar, Scala
             "torch.linspace(): inferred dtype ComplexFloat can't be safely cast to passed dtype",
         ));
     }
-    if dtype == DType::Bool {
-        return Err(TensorError::DType { op: "linspace_cpu", dtype }.into());
-    }
     Ok((start, end, dtype))
+}
+
+/// Returns a sequence of at most one number, which has any dtype; `None` if there are more steps.
+fn short(steps: i64, first: impl FnOnce() -> Scalar, dtype: DType) -> Result<Option<Tensor>, KernelError> {
+    match steps {
+        0 => Ok(Some(Tensor::empty(&[0], dtype)?)),
+        1 => Ok(Some(Tensor::full(&[1], in_range(first(), dtype)?, dtype)?)),
+        _ => Ok(None),
+    }
 }
 
 /// Rounds a number to a dtype.
 fn rounded_to(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
-    Ok(Tensor::scalar(value, dtype)?.item()?)
+    Ok(Tensor::scalar(in_range(value, dtype)?, dtype)?.item()?)
 }
 
 /// Returns evenly spaced numbers, computed from both ends towards the middle, so that the last is exactly `end`.
 fn spaced(start: f64, end: f64, steps: i64, dtype: DType) -> Vec<f64> {
     let single = matches!(dtype, DType::F32 | DType::F16 | DType::BF16 | DType::C64);
-    let step = (end - start) / ((steps - 1).max(1) as f64);
+    let step = (end - start) / (steps - 1) as f64;
     let step = if single { f64::from(step as f32) } else { step };
     let at = |i: i64| match i < steps / 2 {
         true => start + step * i as f64,
         false => end - step * (steps - 1 - i) as f64,
     };
-    (0..steps).map(|i| if steps == 1 { start } else { at(i) }).collect()
+    (0..steps).map(at).collect()
 }
 
 /// `(start, end, steps, dtype)`.
 fn linspace(cx: &KernelCx<'_>) -> Computed {
     let (start, end, dtype) = ends(cx, "linspace", 3)?;
-    let (start, end, steps) = (rounded_to(start, dtype)?, rounded_to(end, dtype)?, steps_of(cx)?);
+    let steps = steps_of(cx)?;
+    if let Some(made) = short(steps, || start, dtype)? {
+        return Ok(made);
+    }
+    if dtype == DType::Bool {
+        return Err(TensorError::DType { op: "linspace_cpu", dtype }.into());
+    }
+    let (start, end) = (rounded_to(start, dtype)?, rounded_to(end, dtype)?);
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
         let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
@@ -120,15 +118,23 @@ fn linspace(cx: &KernelCx<'_>) -> Computed {
 fn logspace(cx: &KernelCx<'_>) -> Computed {
     let (start, end, dtype) = ends(cx, "logspace", 4)?;
     let (steps, base) = (steps_of(cx)?, cx.float(3)?);
+    let real_power = |x: f64| Scalar::Float(libm::pow(base, x));
+    let complex_power = |x: Complex<f64>| Scalar::Complex(complex::pow(Complex::new(base, 0.0), x));
+    let first =
+        || if dtype.is_complex() { complex_power(start.to_complex()) } else { real_power(start.to_f64()) };
+    if let Some(made) = short(steps, first, dtype)? {
+        return Ok(made);
+    }
+    if dtype == DType::Bool {
+        return Err(TensorError::DType { op: "logspace_cpu", dtype }.into());
+    }
     let values: Vec<Scalar> = if dtype.is_complex() {
         let (a, b) = (start.to_complex(), end.to_complex());
         let parts = spaced(a.re, b.re, steps, dtype).into_iter().zip(spaced(a.im, b.im, steps, dtype));
-        let power = |(re, im)| Scalar::Complex(complex::pow(Complex::new(base, 0.0), Complex::new(re, im)));
-        parts.map(power).collect()
+        parts.map(|(re, im)| complex_power(Complex::new(re, im))).collect()
     } else {
         let (start, end) = (rounded_to(start, dtype)?.to_f64(), rounded_to(end, dtype)?.to_f64());
-        let power = |x: f64| Scalar::Float(libm::pow(base, x));
-        spaced(start, end, steps, dtype).into_iter().map(power).collect()
+        spaced(start, end, steps, dtype).into_iter().map(real_power).collect()
     };
     Ok(Tensor::from_scalars(&values, &[steps], dtype)?)
 }

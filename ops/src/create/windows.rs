@@ -22,10 +22,7 @@ fn window(
     check_device(cx, dtype_at + 2)?;
     let n = cx.int(0)?;
     let dtype = cx.opt_dtype(dtype_at)?.unwrap_or(DEFAULT_FLOAT);
-    if dtype.is_complex() {
-        return Err(TensorError::DType { op: "arange_cpu", dtype }.into());
-    }
-    if !dtype.is_floating() {
+    if dtype.is_integral(true) {
         let given = |i: usize| Ok::<_, KernelError>(if cx.arg(i)?.is_none() { " (default)" } else { "" });
         let (layout, device, pinned) = (given(dtype_at + 1)?, given(dtype_at + 2)?, given(dtype_at + 3)?);
         return Err(KernelError::input(format!(
@@ -42,6 +39,9 @@ fn window(
     }
     if n <= 1 {
         return Ok(Tensor::full(&[n], Scalar::Int(1), dtype)?);
+    }
+    if dtype.is_complex() {
+        return Err(TensorError::DType { op: "arange_cpu", dtype }.into());
     }
     check_budget((n as usize).saturating_mul(16))?;
     let last = if periodic { n } else { n - 1 } as f64;

@@ -39,6 +39,9 @@ fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, Kernel
         };
         match index.dtype() {
             DType::Bool | DType::U8 => {
+                if index.rank() == 0 {
+                    return Err(index_error("a mask without dimensions is no index"));
+                }
                 for (d, &size) in index.sizes().iter().enumerate() {
                     let of = x.sizes().get(all.len() + d).copied();
                     if of != Some(size) {
@@ -98,9 +101,13 @@ fn region(x: &Tensor, indices: &Indices) -> Result<Region, KernelError> {
     let split = if neighbours { indexed.first().copied().unwrap_or(0) } else { 0 };
     let count = shape.iter().product::<i64>() as usize;
     let mut picks = Vec::with_capacity(indexed.len());
+    // Without elements in the result no index is read, as long as the indexed dimensions have elements.
+    let is_unread =
+        (0..x.rank()).any(|d| indices[d].is_none() && sizes[d] == 0) && indexed.iter().all(|&d| sizes[d] > 0);
     for &d in &indexed {
         let Some(index) = &indices[d] else { continue };
-        picks.push((d, wrapped("", &index.expand(&shape)?.to_vec::<i64>()?, d, sizes[d])?));
+        let given = index.expand(&shape)?.to_vec::<i64>()?;
+        picks.push((d, if is_unread { vec![0; given.len()] } else { wrapped("", &given, d, sizes[d])? }));
     }
     let free = |dims: std::ops::Range<usize>, of: &[i64]| -> Strides {
         dims.filter(|&d| indices[d].is_none()).map(|d| of[d]).collect()

@@ -412,7 +412,9 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
             numbers(lead, None, &all, real)
         }
         Some(order) => {
-            square(x, op)?;
+            if square(x, op)? == 0 {
+                return Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], real)?);
+            }
             let inverse = regular_inverse(x)?;
             let (a, b) = (
                 norm::matrix(x, order, &[-2, -1], false, None)?,

@@ -10,6 +10,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::conv::{ConvSpec, convolution};
+use flambeau_tensor::promote::promote;
 use flambeau_tensor::remap::{FILL, remap};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
@@ -97,9 +98,30 @@ fn requires_equal_dtypes(x: &Tensor, weight: &Tensor, spec: &ConvSpec) -> bool {
     }
 }
 
+/// Whether an input has no batches or no channels. Then the result has no elements, and dtypes need not agree.
+fn is_empty(x: &Tensor, weight: &Tensor) -> bool {
+    let lead = (x.rank() + 2).saturating_sub(weight.rank());
+    weight.rank() > 2 && (1..=2).contains(&lead) && x.sizes()[..lead].contains(&0)
+}
+
+/// Returns the result for an input that [is empty](is_empty). Without channels the result has none, whatever the weight.
+fn without_elements(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
+    if x.rank() + 1 == weight.rank() {
+        return Ok(without_elements(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
+    }
+    let mut sizes = spec.output_sizes(x.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
+    if x.sizes()[1] == 0 {
+        sizes[1] = 0;
+    }
+    Ok(Tensor::empty(&sizes, promote(x.dtype(), weight.dtype()))?)
+}
+
 /// Convolves; adds a batch dimension temporarily if it is missing. The result is channels last if the input or the
 /// weights are.
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
+    if is_empty(x, weight) {
+        return without_elements(x, weight, bias, spec);
+    }
     // If the operator does not reject a bias of another dtype, the bias is cast to the input's dtype; for a transposed
     // convolution it must be castable.
     if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype() && weight.dtype() == x.dtype()) {
@@ -364,9 +386,19 @@ fn shape_with_named_padding() -> ResultShapes {
         let Some(w) = w else { return Some(cx.fresh_dims(x.len())) };
         let at = (x.len() + 1).checked_sub(w.len())?;
         let mut dims = x;
-        *dims.get_mut(at)? = *w.first()?;
+        let channel = dims.get_mut(at)?;
+        *channel = channels(cx, *channel, &w);
         Some(dims)
     })
+}
+
+/// Returns the channels of the result, if the convolution is not transposed: an input without channels has a result without.
+fn channels(cx: &mut ShapeCx<'_>, input: Dim, weight: &Dims) -> Dim {
+    match (input, &weight[..]) {
+        (Dim::Known(0), _) => Dim::Known(0),
+        (Dim::Known(_), [first, ..]) | (_, [first, Dim::Known(1..), ..]) => *first,
+        _ => cx.fresh_size(),
+    }
 }
 
 fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
@@ -376,7 +408,7 @@ fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
     // Without a batch dimension, the spatial dimensions start one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
     let channels = match positions.output {
-        None => w[0],
+        None => channels(cx, x[lead - 1], &w),
         Some(_) => {
             let groups = positions.groups.map_or(Dim::Known(1), |i| cx.number(i));
             cx.symbols.mul(w[1], groups)
@@ -430,7 +462,7 @@ fn spatial() -> Vec<OpDef> {
             op(name, "", doc)
                 .facts(|d| {
                     d.with(shape(FORWARD))
-                        .with(Dtype::same_as(0))
+                        .with(Dtype::promote_alike([0, 1]))
                         .with(sample(SIZES, int_lists(&[&[2], &[1]])))
                 })
                 .one(move |cx| forward(cx, space)),
@@ -439,7 +471,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "padding", doc)
                 .facts(|d| {
-                    let d = d.with(shape_with_named_padding()).with(Dtype::same_as(0));
+                    let d = d.with(shape_with_named_padding()).with(Dtype::promote_alike([0, 1]));
                     d.with(sample(SIZES, Box::new(words)))
                 })
                 .one(move |cx| forward_with_named_padding(cx, space)),
@@ -452,7 +484,7 @@ fn spatial() -> Vec<OpDef> {
             )
             .facts(|d| {
                 d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
-                    .with(Dtype::same_as(0))
+                    .with(Dtype::promote_alike([0, 1]))
                     .with(sample(TRANSPOSED_SAMPLES, int_lists(&[&[2], &[1]])))
             })
             .one(move |cx| transposed(cx, space)),
@@ -479,7 +511,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("_convolution", "deprecated", 3),
     ] {
         let facts = |d: OpDef| {
-            let d = d.with(shape_of_general()).with(Dtype::same_as(0));
+            let d = d.with(shape_of_general()).with(Dtype::promote_alike([0, 1]));
             d.with(sized(SIZES[1], flags(n)).tolerance(1e-4, 1e-4))
         };
         defs.extend(op(name, overload, doc).facts(facts).one(general));
@@ -489,7 +521,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_convolution_mode", "", doc)
             .facts(|d| {
-                let d = d.with(shape_with_named_padding()).with(Dtype::same_as(0));
+                let d = d.with(shape_with_named_padding()).with(Dtype::promote_alike([0, 1]));
                 d.with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4))
             })
             .one(|cx| forward_with_named_padding(cx, cx.tensor(1)?.rank().saturating_sub(2))),
@@ -504,7 +536,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 });
                 let positions = ArgPositions { stride: 4, padding: 3, ..FORWARD };
                 d.with(shape(positions))
-                    .with(Dtype::same_as(0))
+                    .with(Dtype::promote_alike([0, 1]))
                     .with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
             })
             .one(|cx| {
@@ -522,7 +554,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     Some([cx.symbols.windows(time, taps, one, padding, one), cx.size(0, 1), cx.size(1, 2)])
                 });
                 d.with(shape)
-                    .with(Dtype::same_as(0))
+                    .with(Dtype::promote_alike([0, 1]))
                     .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], no_args()).tolerance(1e-4, 1e-4))
             })
             .one(time_first),
@@ -568,7 +600,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 groups: None,
                 output: row.output_padding,
             };
-            d.with(shape(positions)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
+            d.with(shape(positions)).with(Dtype::promote_alike([0, 1])).with(sample.tolerance(1e-4, 1e-4))
         };
         let out = if name.ends_with("forward") { "output" } else { "out" };
         defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, space, row)));

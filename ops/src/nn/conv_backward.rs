@@ -105,6 +105,15 @@ fn backward(cx: &mut KernelCx<'_>, first: usize) -> KernelResult {
         groups: cx.int(first + 5)?,
     };
     let call = Convolved { grad: cx.tensor(0)?, input: cx.tensor(1)?, weight, spec };
+    if call.input.rank() == space + 2 && call.input.sizes()[1] == 0 {
+        // The result has no elements, so that the gradients are zeros.
+        let sizes = [call.input.sizes(), call.weight.sizes(), &call.weight.sizes()[..1]];
+        let zeros = sizes.map(|sizes| Tensor::zeros(sizes, call.weight.dtype()));
+        for (gradient, is_wanted) in zeros.into_iter().zip(cx.booleans::<3>(first + 6)?) {
+            cx.ret_opt(is_wanted.then_some(gradient).transpose()?);
+        }
+        return Ok(());
+    }
     call.check()?;
     let mask: [bool; 3] = cx.booleans(first + 6)?;
     let input = mask[0].then(|| call.of_input()).transpose()?;

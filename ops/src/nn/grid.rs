@@ -163,7 +163,8 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     if x.sizes()[2..].contains(&0) {
         return refuse("expected input to have non-empty spatial dimensions".to_owned());
     }
-    if x.dtype() != grid.dtype() {
+    let is_empty = x.sizes()[..2].contains(&0) || grid.numel() == 0;
+    if x.dtype() != grid.dtype() && !is_empty {
         return refuse("expected input and grid to have same dtype".to_owned());
     }
     if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16) {

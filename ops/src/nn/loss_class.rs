@@ -303,9 +303,9 @@ fn as_rows(x: &Tensor) -> Result<(usize, usize), KernelError> {
     }
 }
 
-/// Reduces a loss per row, in the input's dtype.
-fn rows_reduced(losses: Vec<f64>, x: &Tensor, reduction: i64) -> Computed {
-    let sizes: Vec<i64> = if x.rank() <= 1 { Vec::new() } else { vec![losses.len() as i64] };
+/// Reduces a loss per row, in the input's dtype. Without a reduction the losses are a vector if `is_vector`.
+fn rows_reduced(losses: Vec<f64>, is_vector: bool, x: &Tensor, reduction: i64) -> Computed {
+    let sizes: Vec<i64> = if is_vector { vec![losses.len() as i64] } else { Vec::new() };
     reduced(Tensor::from_vec(losses, &sizes)?, reduction).and_then(|t| Ok(t.to_dtype(x.dtype())?))
 }
 
@@ -357,7 +357,7 @@ fn multi_margin_loss(cx: &KernelCx<'_>) -> Computed {
         });
         total(terms) / c as f64
     });
-    rows_reduced(losses.collect(), x, cx.int(5)?)
+    rows_reduced(losses.collect(), target.rank() > 0, x, cx.int(5)?)
 }
 
 fn check_single_or_double(x: &Tensor, name: &str) -> Result<(), KernelError> {
@@ -395,7 +395,7 @@ fn multilabel_margin(cx: &KernelCx<'_>) -> Several {
         marks.extend(is_target);
     }
     let marks = Tensor::from_vec(marks, target.sizes())?.to_dtype(x.dtype())?;
-    Ok(vec![rows_reduced(losses, x, cx.int(2)?)?, marks])
+    Ok(vec![rows_reduced(losses, x.rank() > 1, x, cx.int(2)?)?, marks])
 }
 
 /// Draws a tensor and class indices.

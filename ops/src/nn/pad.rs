@@ -124,7 +124,7 @@ fn padded(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
 /// Pads with the tensor's own elements; requires one or two dimensions before the padded ones.
 fn by_elements(x: &Tensor, pad: &[i64], mode: Mode) -> Computed {
     let space = pad.len() / 2;
-    if x.rank() != space + 1 && x.rank() != space + 2 {
+    if space == 0 || x.rank() != space + 1 && x.rank() != space + 2 {
         return Err(KernelError::input(
             "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now",
         ));

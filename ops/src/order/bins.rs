@@ -146,6 +146,10 @@ fn bucketize(cx: &KernelCx<'_>) -> Computed {
     search(boundaries, &operand(cx, 0)?, None, cx.boolean(3)?, cx.boolean(2)?)
 }
 
+fn sort(keys: &mut [u64]) {
+    threads::sort_by_key(keys, |key| *key);
+}
+
 /// `(elements, test_elements, assume_unique, invert)`.
 fn isin(cx: &KernelCx<'_>) -> Computed {
     let (elements, tests, invert) = (operand(cx, 0)?, operand(cx, 1)?, cx.boolean(3)?);
@@ -165,7 +169,7 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
     let dtype = promotion.result().unwrap_or(elements.dtype());
     let found = dispatch!(real, dtype, "isin", T => {
         let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(sort_key).collect();
-        threads::sort_by_key(&mut tests, |key| *key);
+        sort(&mut tests);
         let elements = elements.to_vec::<T>()?;
         let member = |x: T| !is_nan(x) && tests.binary_search(&sort_key(x)).is_ok();
         let found = threads::map(elements.len(), threads::rows(SEARCH), |i| member(elements[i]) != invert);

@@ -77,6 +77,11 @@ fn keyed<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Keyed> {
     row.iter().zip(0..).map(|(&x, at)| Keyed { key: sort_key(T::from_raw(x)) ^ turn, at }).collect()
 }
 
+/// Sorts by key, and equal keys by position. No generic function sorts: a sort is ten kilobytes of code per element type.
+fn sort_keyed(elements: &mut [Keyed]) {
+    elements.sort_unstable_by_key(|e| e.unique_key());
+}
+
 /// Returns index 0 for a tensor of rank 0, whatever its dtype.
 fn scalar_index(x: &Tensor) -> Result<Option<Tensor>, TensorError> {
     (x.rank() == 0).then(|| Tensor::zeros(&[], DType::I64)).transpose()

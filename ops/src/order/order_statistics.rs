@@ -42,9 +42,13 @@ fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
     }
     let mut elements = keyed::<T>(row, false);
     let at = (row.len() - nans).saturating_sub(1) / 2;
-    // Equal elements are ordered by position, as in PyTorch.
-    select::nth_element(&mut elements, at, &|a: Keyed, b: Keyed| a.unique_key() < b.unique_key());
-    elements[at].at
+    nth(&mut elements, at)
+}
+
+/// Returns the position of an element by its rank; equal elements are ordered by position, as in PyTorch.
+fn nth(elements: &mut [Keyed], rank: usize) -> i64 {
+    select::nth_element(elements, rank, &|a: Keyed, b: Keyed| a.unique_key() < b.unique_key());
+    elements[rank].at
 }
 
 /// `(self, dim, keepdim)`.

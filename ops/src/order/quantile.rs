@@ -71,8 +71,9 @@ fn rows<T: Real + PartialOrd>(
         return Err(KernelError::input("quantile() q values must be in the range [0, 1]"));
     }
     Ok(map_rows::<T, T>(x, dim, Some(parts.len()), |row, out| {
-        let mut row = row.to_vec();
-        row.sort_by_key(|x| super::sort_key(*x));
+        let mut elements = super::keyed::<T>(row, false);
+        super::sort_keyed(&mut elements);
+        let row: Vec<T> = elements.iter().map(|e| T::from_raw(row[e.at as usize])).collect();
         let n = row.iter().take_while(|x| !is_nan(**x)).count();
         for (out, q) in out.iter_mut().zip(&parts) {
             let nothing = n == 0 || (n < row.len() && !ignore_nan);

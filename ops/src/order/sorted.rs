@@ -27,7 +27,7 @@ fn order(x: &Tensor, dim: i64, descending: bool, stable: bool) -> Computed {
 fn sort_row<T: Element>(row: &[T::Raw], out: &mut [i64], descending: bool, stable: bool) {
     let mut elements = keyed::<T>(row, descending);
     if stable {
-        elements.sort_unstable_by_key(|e| e.unique_key());
+        super::sort_keyed(&mut elements);
     } else {
         select::sort(&mut elements, &before);
     }

@@ -43,7 +43,8 @@ fn of_elements(x: &Tensor, sort: bool) -> Result<(Tensor, Classes), KernelError>
         let values = x.to_vec::<T>()?;
         let mut order: Vec<usize> = (0..values.len()).collect();
         if sort {
-            order = sorted(values.iter().map(|&x| sort_key(x)));
+            let keys = values.iter().map(|&x| sort_key(x));
+            order = sorted(keys.zip(0..).map(|(key, at)| Keyed { key, at }).collect());
         }
         let found = classes(&order, |a, b| values[a] == values[b]);
         let kept: Vec<T> = found.first.iter().map(|&i| values[i]).collect();
@@ -83,9 +84,8 @@ fn of_slices(x: &Tensor, dim: i64, sort: bool) -> Result<(Tensor, Classes), Kern
     Ok((rows.movedim(&[0], &[d as i64])?, found))
 }
 
-/// Returns the positions of ranks in sorted order (stable).
-fn sorted(ranks: impl Iterator<Item = u64>) -> Vec<usize> {
-    let mut elements: Vec<Keyed> = ranks.zip(0..).map(|(key, at)| Keyed { key, at }).collect();
+/// Returns the positions of elements in sorted order (stable).
+fn sorted(mut elements: Vec<Keyed>) -> Vec<usize> {
     threads::sort_by_key(&mut elements, |e| e.unique_key());
     elements.into_iter().map(|e| e.at as usize).collect()
 }

@@ -12,7 +12,9 @@ use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, binary_in, choose, map_in, ternary, ternary_in, unary_in};
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
-use flambeau_tensor::{Complex, DType, Element, Overlap, Scalar, Tensor, broadcast_shapes, dispatch, reduce};
+use flambeau_tensor::{
+    Complex, DType, Element, Overlap, Scalar, Tensor, TensorError, broadcast_shapes, dispatch, reduce,
+};
 use std::borrow::Cow;
 use std::convert::identity;
 
@@ -161,6 +163,19 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
     args.extend_from_slice(bounds);
     let dtype = promoted(cx, &args)?;
     let mut x = cx.tensor(0)?.clone();
+    if dtype == DType::Bool {
+        // Of bools PyTorch takes one bound, a tensor.
+        let op = match (cx.arg(bounds[0])?.as_tensor(), bounds) {
+            (Some(_), [_]) => None,
+            (Some(_), _) => Some("clamp_cpu"),
+            (None, [i]) if is_lower(*i) => Some("clamp_min_scalar_cpu"),
+            (None, [_]) => Some("clamp_max_scalar_cpu"),
+            (None, _) => Some("clamp_scalar_cpu"),
+        };
+        if let Some(op) = op {
+            return Err(TensorError::DType { op, dtype }.into());
+        }
+    }
     for &i in bounds {
         if cx.arg(i)?.as_tensor().is_none() {
             in_range(cx.scalar(i)?, dtype)?;

@@ -92,10 +92,14 @@ pub(super) fn family() -> Vec<OpDef> {
         defs.extend(op(name, "", doc).facts(facts).one(move |cx| {
             let dims = cx.ints(1)?;
             let dims = (!dims.is_empty()).then_some(&dims[..]);
-            if cx.tensor(0)?.dtype().is_complex() && cx.tensor(0)?.numel() > 0 {
-                return Err(refused(along_kernel, cx.tensor(0)?.dtype()));
+            let x = cx.tensor(0)?;
+            if !x.dtype().is_complex() {
+                return Ok(f(x, dims, cx.boolean(2)?)?);
             }
-            Ok(f(cx.tensor(0)?, dims, cx.boolean(2)?)?)
+            if x.numel() > 0 {
+                return Err(refused(along_kernel, x.dtype()));
+            }
+            Ok(f(&Tensor::zeros(x.sizes(), DType::F32)?, dims, cx.boolean(2)?)?.to_dtype(x.dtype())?)
         }));
         let facts = |d: OpDef| {
             let sample = Sample::tensors(1).floats().rank(1, 3);

@@ -24,25 +24,36 @@ fn magnitudes(x: &Tensor) -> Computed {
 
 fn folded<T: Real>(x: &Tensor, p: f64, mask: u64, keep: bool) -> Computed {
     let power = T::from_f64(p);
+    if p.is_infinite() {
+        let (identity, is_max) = if p > 0.0 { (T::ZERO, true) } else { (T::INFINITY, false) };
+        let same = |v: T| v;
+        return Ok(match is_max {
+            true => fold(x, mask, keep, Binary { identity, f: |a: T, b: T| a.max_nan(b) }, same)?,
+            false => fold(x, mask, keep, Binary { identity, f: |a: T, b: T| a.min_nan(b) }, same)?,
+        });
+    }
+    // One sum for all orders, with what is done to its elements and to the sums.
+    let (terms, root): (Tensor, Root<T>) = match p {
+        0.0 => (unary::<T, T>(x, |v: T| if v == T::ZERO { T::ZERO } else { T::ONE })?, Root::First),
+        1.0 => (x.clone(), Root::First),
+        2.0 => (unary::<T, T>(x, |v: T| v * v)?, Root::Square),
+        _ => (unary::<T, T>(x, move |v: T| v.pow(power))?, Root::Of(T::ONE / power)),
+    };
     let add = Binary { identity: T::ZERO, f: |a: T, b: T| a + b };
-    Ok(match p {
-        f64::INFINITY => {
-            fold(x, mask, keep, Binary { identity: T::ZERO, f: |a: T, b: T| a.max_nan(b) }, |v| v)?
-        }
-        f64::NEG_INFINITY => {
-            fold(x, mask, keep, Binary { identity: T::INFINITY, f: |a: T, b: T| a.min_nan(b) }, |v| v)?
-        }
-        0.0 => {
-            let counted = unary::<T, T>(x, |v: T| if v == T::ZERO { T::ZERO } else { T::ONE })?;
-            fold(&counted, mask, keep, add, |v| v)?
-        }
-        1.0 => fold(x, mask, keep, add, |v| v)?,
-        2.0 => fold(&unary::<T, T>(x, |v: T| v * v)?, mask, keep, add, |v: T| v.sqrt())?,
-        _ => {
-            let powers = unary::<T, T>(x, move |v: T| v.pow(power))?;
-            fold(&powers, mask, keep, add, move |v: T| v.pow(T::ONE / power))?
-        }
-    })
+    Ok(fold(&terms, mask, keep, add, move |v: T| match root {
+        Root::First => v,
+        Root::Square => v.sqrt(),
+        Root::Of(inverse) => v.pow(inverse),
+    })?)
+}
+
+/// The root of a sum of powers.
+#[derive(Clone, Copy)]
+enum Root<T> {
+    First,
+    Square,
+    /// The power that is the root.
+    Of(T),
 }
 
 /// Returns the dtype of a norm: real, from the requested dtype, which must be able to hold the elements.

@@ -5,7 +5,7 @@ use crate::index::rows_of;
 use crate::support::{Computed, OutputLayout, kernel, no_dimensions, op};
 use flambeau_analysis::shape::{Dim, ShapeCx, TensorFact, axis};
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_exec::{KernelCx, KernelError};
+use flambeau_exec::{Fault, KernelCx, KernelError};
 use flambeau_ir::{Doc, IValue, OpDef};
 use flambeau_tensor::index_set::{IndexSet, read_at};
 use flambeau_tensor::reduce::dim_mask;
@@ -166,7 +166,13 @@ fn interleaving(repeats: &Tensor, output_size: Option<i64>) -> Computed {
 fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
     let (x, dim, output_size) = (cx.tensor(0)?, cx.opt_int(2)?, cx.opt_int(3)?);
     let x = if dim.is_none() { x.reshape(&[-1])? } else { x.clone() };
-    let x = if x.rank() == 0 { x.reshape(&[1])? } else { x };
+    if x.rank() == 0 {
+        return Err(KernelError::new(
+            Fault::Input,
+            "IndexError",
+            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        ));
+    }
     let d = wrap_dim(dim.unwrap_or(0), x.rank())?;
     let n = x.sizes()[d];
     let repeats = match cx.arg(1)?.as_tensor() {

@@ -99,6 +99,12 @@ impl Pack {
     }
 }
 
+/// Whether a conversion is not limited by memory bandwidth.
+const fn computes(from: DType, to: DType) -> bool {
+    matches!((from, to), (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16))
+}
+
+/// A conversion that computes.
 struct Contiguous<'a, S: Element, D: Element> {
     from: &'a [S::Raw],
     to: &'a mut [MaybeUninit<D::Raw>],
@@ -106,11 +112,7 @@ struct Contiguous<'a, S: Element, D: Element> {
 
 impl<S: Element, D: Element> Multiversioned for Contiguous<'_, S, D> {
     type Output = ();
-    // Limited by memory bandwidth, except for conversions from or to f16 and bf16.
-    const SETS: InstructionSets = match (S::DTYPE, D::DTYPE) {
-        (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16) => InstructionSets::UpToAvx2,
-        _ => InstructionSets::Baseline,
-    };
+    const SETS: InstructionSets = InstructionSets::UpToAvx2;
 
     #[inline(always)]
     fn run(self) {
@@ -154,7 +156,7 @@ unsafe fn pack<S: Element, D: Element>(
     };
     if from_step == 0 {
         to.fill(MaybeUninit::new(convert(from[0])));
-    } else if n < 8 {
+    } else if n < 8 || const { !computes(S::DTYPE, D::DTYPE) } {
         to.iter_mut().zip(from).for_each(|(to, x)| _ = to.write(convert(*x)));
     } else {
         simd::run(Contiguous::<S, D> { from, to });

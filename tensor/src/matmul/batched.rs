@@ -121,10 +121,22 @@ pub(super) fn tiny(
         }
     };
     match a.dtype {
-        DType::F32 => Some(multiply_tiny::<f32>([a, b], start, factor)),
-        DType::F64 => Some(multiply_tiny::<f64>([a, b], start, factor)),
+        DType::F32 => Some(multiply_tiny_f32([a, b], start, factor)),
+        DType::F64 => Some(multiply_tiny_f64([a, b], start, factor)),
         _ => None,
     }
+}
+
+/// What the result of a small product starts from: a tensor, its steps and its factor.
+type Start<'a> = Option<(&'a Meta, [usize; 2], Scalar)>;
+
+// Not generic, so that the kernels of products are not compiled again in crates in which `tiny` is inlined.
+fn multiply_tiny_f32(operands: [TinyOperand<'_>; 2], start: Start<'_>, factor: Scalar) -> Result<Tensor> {
+    multiply_tiny::<f32>(operands, start, factor)
+}
+
+fn multiply_tiny_f64(operands: [TinyOperand<'_>; 2], start: Start<'_>, factor: Scalar) -> Result<Tensor> {
+    multiply_tiny::<f64>(operands, start, factor)
 }
 
 /// Returns the steps of a tensor that is broadcast to a matrix of these sizes; `None` if it has more dimensions or does
@@ -145,7 +157,7 @@ fn steps_of_broadcast(layout: &Layout, to: [i64; 2]) -> Option<[usize; 2]> {
 /// Computes [`tiny`] for a dtype.
 fn multiply_tiny<T: Multiply>(
     [a, b]: [TinyOperand<'_>; 2],
-    start: Option<(&Meta, [usize; 2], Scalar)>,
+    start: Start<'_>,
     factor: Scalar,
 ) -> Result<Tensor> {
     let guards =
