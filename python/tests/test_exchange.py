@@ -144,6 +144,12 @@ def test_tensors_of_torch():
     assert to(x, torch.float64).dtype == torch.float64
     with torch.no_grad():
         assert to(x.clone().requires_grad_(), torch.float64).dtype == torch.float64
+        asks = f("def f(x):\n    y = x * 2\n    return x.requires_grad, y.requires_grad, x\n")
+        leaf = x.clone().requires_grad_()
+        for given in (leaf, torch.nn.Parameter(x), x):
+            is_required, is_recorded, same = asks(given)
+            assert is_required == given.requires_grad and not is_recorded and same is given
+        assert not to(leaf, torch.float64).requires_grad and leaf.requires_grad
     made = flambeau.CompilationUnit("def f(n: int):\n    return torch.zeros([n])\n")
     assert isinstance(made.f(2), torch.Tensor)
     assert repr(flambeau.from_dlpack(y)) == repr(y)

@@ -42,11 +42,11 @@ fn paired(cx: &KernelCx<'_>, polar: bool) -> Computed {
         DType::F32 => Ok(of::<f32>(a, b, polar)?),
         DType::F64 => Ok(of::<f64>(a, b, polar)?),
         // f16 components are combined in f32 and rounded.
-        DType::F16 => {
+        DType::F16 if !polar => {
             let wide = |t: &Tensor| t.to_dtype(DType::F32);
             Ok(of::<f32>(&wide(a)?, &wide(b)?, polar)?.to_dtype(DType::C32)?)
         }
-        dtype => Err(TensorError::DType { op: "complex", dtype }.into()),
+        dtype => Err(TensorError::DType { op: "polar_cpu", dtype }.into()),
     }
 }
 

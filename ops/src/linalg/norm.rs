@@ -176,6 +176,10 @@ fn by_singular_values(
         Some(dtype) => x.to_dtype(dtype)?,
         None => x.clone(),
     };
+    // Also of matrices without elements.
+    if matches!(x.dtype(), DType::F16 | DType::BF16) {
+        return Err(super::refuse("linalg.matrix_norm", x.dtype()));
+    }
     let values = singular_values(&x.movedim(&[row, column], &[-2, -1])?, "linalg.matrix_norm")?;
     let (k, all) = (values.size(-1)? as usize, values.to_vec::<f64>()?);
     let lead = &values.sizes()[..values.rank() - 1];

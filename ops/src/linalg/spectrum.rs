@@ -397,6 +397,9 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, norm::Order::of(cx, 1)?);
     let op = "linalg.cond";
     let real = x.dtype().to_real();
+    if x.numel() == 0 && x.rank() >= 2 {
+        return Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], real)?);
+    }
     match p {
         None | Some(norm::Order::Number(2.0 | -2.0)) => {
             let values = singular_values(x, op)?;
@@ -412,9 +415,7 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
             numbers(lead, None, &all, real)
         }
         Some(order) => {
-            if square(x, op)? == 0 {
-                return Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], real)?);
-            }
+            square(x, op)?;
             let inverse = regular_inverse(x)?;
             let (a, b) = (
                 norm::matrix(x, order, &[-2, -1], false, None)?,

@@ -115,7 +115,7 @@ fn pdist(cx: &KernelCx<'_>) -> Computed {
     if !x.dtype().is_floating() {
         return Err(KernelError::input("pdist only supports floating-point dtypes"));
     }
-    if x.sizes()[0] > 1 && matches!(x.dtype(), DType::F16 | DType::BF16) {
+    if x.sizes()[0] > 1 && x.sizes()[1] > 0 && matches!(x.dtype(), DType::F16 | DType::BF16) {
         return Err(flambeau_tensor::TensorError::DType { op: "pdist", dtype: x.dtype() }.into());
     }
     if p < 0.0 {

@@ -8,6 +8,7 @@ use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{Fault, Gen, KernelCx, KernelError, Sample};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::loops::{binary, unary};
+use flambeau_tensor::promote::promote;
 use flambeau_tensor::{DType, Element, Scalar, Tensor, TensorError, dispatch, reduce};
 
 /// Returns class indices; all but `ignore` must be in range.
@@ -257,7 +258,8 @@ fn by_probability(logs: &Tensor, by: ClassIndexLoss<'_>, smoothing: f64, dim: i6
             2 => reduce::sum(&losses, None, false, None)?,
             other => return Err(KernelError::input(format!("{other} is not a valid value for reduction"))),
         };
-        Ok(out.to_dtype(T::DTYPE)?)
+        let operands = [Some(by.target), by.weight].into_iter().flatten();
+        Ok(out.to_dtype(operands.fold(T::DTYPE, |dtype, t| promote(dtype, t.dtype())))?)
     })
 }
 
@@ -469,7 +471,10 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("cross_entropy_loss", "", "Cross entropy: minus the logarithm of the target's softmax.")
-            .facts(facts(|| ResultShapes::loss(3, without_classes()), flat))
+            .facts(|d| {
+                let shape = ResultShapes::loss(3, without_classes());
+                d.with(shape).with(Dtype::promote([0, 1, 2])).with(flat())
+            })
             .one(cross_entropy),
     );
     defs.extend(

@@ -52,7 +52,7 @@ fn topk(cx: &KernelCx<'_>) -> Several {
     if k < 0 || k > n {
         return Err(KernelError::input("selected index k out of range"));
     }
-    if let Some(found) = super::scalar_index(x)?.filter(|_| k == 1) {
+    if let Some(found) = super::scalar_index(x)? {
         return Ok(vec![x.clone_data()?, found]);
     }
     let indices = dispatch!(carried_real, x.dtype(), "topk_cpu", T => {

@@ -6,7 +6,7 @@ use super::pairs::in_place;
 use crate::compute::computing;
 use crate::support::{Computed, with_variants};
 use flambeau_analysis::{Dtype, ResultShapes};
-use flambeau_exec::{KernelCx, KernelError, Pointwise, Sample, TileOp};
+use flambeau_exec::{KernelCx, Pointwise, Sample, TileOp};
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::math::Float;
 use flambeau_tensor::{DType, Element, dispatch};
@@ -129,9 +129,6 @@ fn logical_xor(cx: &KernelCx<'_>) -> Computed {
 fn bits(cx: &KernelCx<'_>, name: &'static str, f: impl Fn(i64, i64) -> i64 + Copy + Sync) -> Computed {
     let (x, other) = (cx.tensor(0)?, Other::of(cx, 1)?);
     let dtype = other.promoted(x);
-    if !dtype.is_integral(true) {
-        return Err(KernelError::input(format!("\"{name}\" is not defined for {}", dtype.name())));
-    }
     dispatch!(ints_bool, dtype, name, T => {
         Ok(apply::<T>(dtype, x, other, |a: T, b: T| T::from_i64(f(a.to_i64(), b.to_i64())))?)
     })

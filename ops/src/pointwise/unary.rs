@@ -430,6 +430,7 @@ const UNSUPPORTED_DTYPES: &[(&[&str], fn(DType) -> bool)] = &[
             "aten::ceil",
             "aten::trunc",
             "aten::abs",
+            "prim::abs",
         ],
         |dtype| dtype == DType::Bool,
     ),

@@ -13,7 +13,7 @@ use flambeau_exec::sample::{self, ElementDistribution};
 use flambeau_exec::{KernelCx, KernelError, Sample};
 use flambeau_ir::value::List;
 use flambeau_ir::{IValue, OpDef};
-use flambeau_tensor::{DType, Tensor, matmul, reduce};
+use flambeau_tensor::{DType, Tensor, TensorError, matmul, reduce};
 
 /// A named dimension: a letter, or a dimension of the ellipsis, counted from the right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -321,6 +321,10 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
     }
     if a.dtype() != b.dtype() {
         return Err(wrong("both inputs should have same dtype".to_owned()));
+    }
+    if a.dtype() == DType::Bool && a.numel() > 0 && b.numel() > 0 {
+        // As of the product of matrices that PyTorch makes of it.
+        return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype: a.dtype() }.into());
     }
     let name = |i: usize| Label::Dots(i);
     let mut left: Vec<Label> = (0..a.rank()).map(name).collect();

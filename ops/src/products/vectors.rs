@@ -133,7 +133,7 @@ fn cross_along(a: &Tensor, b: &Tensor, dim: i64) -> Computed {
     if a.rank() != b.rank() {
         return Err(KernelError::input("linalg.cross: inputs must have the same number of dimensions."));
     }
-    if b.size(dim)? != 3 {
+    if a.size(dim)? != 3 || b.size(dim)? != 3 {
         return Err(KernelError::input(format!(
             "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
             a.size(dim)?,

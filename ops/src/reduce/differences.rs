@@ -123,7 +123,6 @@ fn refuse_booleans(cx: &KernelCx<'_>, op: &str) -> Result<(), KernelError> {
 }
 
 fn trapezoid(cx: &KernelCx<'_>) -> Computed {
-    refuse_booleans(cx, "trapezoid")?;
     let y = cx.tensor(0)?;
     if y.rank() > 0 && y.size(cx.int(2)?)? == 0 {
         let d = wrap_dim(cx.int(2)?, y.rank())?;
@@ -131,6 +130,7 @@ fn trapezoid(cx: &KernelCx<'_>) -> Computed {
         sizes.remove(d);
         return Ok(Tensor::full(&sizes, Scalar::Int(0), y.dtype())?);
     }
+    refuse_booleans(cx, "trapezoid")?;
     match areas(cx)? {
         (Areas::Doubled(areas), d) => {
             times(&reduce::sum(&areas, Some(&[d]), false, None)?, Scalar::Float(0.5))

@@ -58,6 +58,9 @@ pub(super) fn batched(
     if layout.numel() == 0 {
         return Tensor::empty(layout.sizes(), a.dtype());
     }
+    if k == 0 && start.is_none() {
+        return Tensor::zeros(layout.sizes(), a.dtype());
+    }
     let multiply = multiply_of(a.dtype())?;
     let keep = start.as_ref().map_or(Scalar::Int(0), |(_, keep)| *keep);
     let start = start.as_ref().map(|(start, _)| start.meta());

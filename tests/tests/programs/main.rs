@@ -17,3 +17,4 @@ mod overloads;
 mod properties;
 mod recorded;
 mod refused;
+mod unusual;
