@@ -77,12 +77,26 @@ impl WriteOrder {
     /// Lists the writes of a graph. O(nodes).
     #[must_use]
     pub fn new(graph: &Graph, db: &AliasDb, dominance: &Dominance) -> WriteOrder {
+        WriteOrder::of_writers(graph, db, dominance, |_| true)
+    }
+
+    /// Lists the writes of the nodes for which `counts` is true. O(nodes).
+    #[must_use]
+    pub fn of_writers(
+        graph: &Graph,
+        db: &AliasDb,
+        dominance: &Dominance,
+        counts: impl Fn(NodeId) -> bool,
+    ) -> WriteOrder {
         let mut order = WriteOrder::default();
         if db.writes.rows.is_empty() {
             return order;
         }
         for step in graph.walk(graph.root()) {
             let WalkStep::Node(node) = step else { continue };
+            if !counts(node) {
+                continue;
+            }
             let at = dominance.order(node);
             for set in db.own_writes(node) {
                 order.add(db, set, at);
@@ -119,7 +133,13 @@ impl WriteOrder {
     /// Whether a node with a number in `range` may write memory that a value may be or hold.
     #[must_use]
     pub fn writes_to(&self, db: &AliasDb, value: ValueId, range: Range<u32>) -> bool {
-        self.any_in(range.clone()) && self.lists(db, value).any(|list| hits(list, &range))
+        self.any_in(range.clone()) && self.lists(db, db.deep(value)).any(|list| hits(list, &range))
+    }
+
+    /// Whether a node with a number in `range` may write memory that a value may be; what a container holds does not count.
+    #[must_use]
+    pub fn writes_to_itself(&self, db: &AliasDb, value: ValueId, range: Range<u32>) -> bool {
+        self.any_in(range.clone()) && self.lists(db, db.locs(value)).any(|list| hits(list, &range))
     }
 
     /// Returns the writes nearest to a node, of memory that it and its nested nodes read. The node's own writes are
@@ -130,16 +150,15 @@ impl WriteOrder {
         if !self.is_empty() {
             let own = dominance.span(node);
             for value in read_in(graph, node) {
-                self.lists(db, value).for_each(|list| span.narrow(list, own.clone()));
+                self.lists(db, db.deep(value)).for_each(|list| span.narrow(list, own.clone()));
             }
         }
         span
     }
 
-    /// The lists of writes that may affect a value.
-    fn lists<'a>(&'a self, db: &'a AliasDb, value: ValueId) -> impl Iterator<Item = &'a [u32]> {
+    /// The lists of writes that may affect memory of a value.
+    fn lists<'a>(&'a self, db: &'a AliasDb, set: LocSet) -> impl Iterator<Item = &'a [u32]> {
         // A value without an element is memory that no node writes.
-        let set = db.deep(value);
         let found = if set.is_empty() { None } else { locations(db, set) };
         let whole: Option<&[u32]> = match (&found, set.is_empty()) {
             (_, true) => None,
@@ -212,5 +231,8 @@ mod tests {
         assert!(writes.writes_to(&db, value(&g, "a"), at("b")..at("c")));
         assert!(!writes.writes_to(&db, value(&g, "x"), at("b")..at("c")));
         assert!(!writes.writes_to(&db, value(&g, "a"), at("c")..at("r")));
+        let others = WriteOrder::of_writers(&g, &db, &dominance, |node| node != def(&g, "w"));
+        assert!(!others.writes_to(&db, value(&g, "a"), at("b")..at("c")));
+        assert!(others.writes_to(&db, value(&g, "a"), at("b")..at("r") + 2));
     }
 }

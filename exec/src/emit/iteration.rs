@@ -3,9 +3,10 @@
 //! The iteration counter of a loop starts at 0, and the element of a range is a sum with it. If nothing else uses the counter, the
 //! loop counts from the start of the range instead, and the counter is the element.
 //!
-//! The body of `for x in xs` begins with `x = xs[i]`, and the loop ends where `i` is the length of `xs`. If nothing writes the list
-//! from the computation of its length to the end of the loop, an index is in range exactly if the loop continues. So the end of the
-//! loop fetches the next element itself (`ListNext`), with one comparison for both. The instruction at the start of the body remains
+//! The body of `for x in xs` begins with `x = xs[i]`, and the loop ends where `i` is the length of `xs`. If nothing changes the length
+//! of the list from its computation to the end of the loop, an index is in range exactly if the loop continues. So the end of the
+//! loop fetches the next element itself (`ListNext`), with one comparison for both; the body may assign elements, because nothing
+//! runs between the two. The instruction at the start of the body remains
 //! for the first element, and for errors. Strings are never written (`StrNext`), and of a dictionary [`super::dict_lists`] has proved
 //! that it is not. `EachNext` fetches the elements of several sequences, as `zip` makes them, or the parts of an item: at most
 //! [`MAX_READS`] elements per iteration. Loops with more of them, and those whose counter is not in the first 256 registers, test the
@@ -65,7 +66,7 @@ fn is_length_from(graph: &Graph, value: ValueId, start: ValueId, depth: usize) -
     }
 }
 
-/// Sequences over which a loop iterates together: nothing writes them before the loop ends.
+/// Sequences over which a loop iterates together: nothing changes their lengths before the loop ends.
 #[derive(Clone)]
 pub(super) struct Iterated {
     sequences: SmallVec<[ValueId; MAX_READS]>,
@@ -88,7 +89,7 @@ pub(super) fn iterated_sequences(proofs: &WriteProofs<'_>, virtual_lists: &NodeS
         loops.intrinsic(length) == Some(Intrinsic::ListLen) && !is_virtual
     };
     if found.iter().any(|counted| counted.lengths.iter().any(|length| is_list(*length))) {
-        let (alias, dominance, writes) = proofs.get();
+        let (alias, dominance, _) = proofs.get();
         let is_unchanged = |node: NodeId, length: NodeId| {
             // An iteration of an outer loop may write after this loop what its next iteration reads.
             let mut outermost = node;
@@ -97,7 +98,7 @@ pub(super) fn iterated_sequences(proofs: &WriteProofs<'_>, virtual_lists: &NodeS
                 outermost = owner;
             }
             let range = dominance.order(length)..dominance.span(outermost).end;
-            !writes.writes_to(alias, graph.operand(length, 0), range)
+            !proofs.resizes().writes_to_itself(alias, graph.operand(length, 0), range)
         };
         found.retain(|counted| {
             counted.lengths.iter().all(|length| !is_list(*length) || is_unchanged(counted.node, *length))

@@ -1,5 +1,6 @@
 //! The analyses that prove that nothing writes a container meanwhile.
 
+use crate::intrinsic::Intrinsic;
 use flambeau_analysis::{AliasDb, Dominance, WriteOrder};
 use flambeau_ir::Graph;
 use std::cell::OnceCell;
@@ -8,11 +9,12 @@ use std::cell::OnceCell;
 pub(super) struct WriteProofs<'g> {
     pub(super) graph: &'g Graph,
     analyses: OnceCell<(AliasDb, Dominance, WriteOrder)>,
+    resizes: OnceCell<WriteOrder>,
 }
 
 impl<'g> WriteProofs<'g> {
     pub(super) fn new(graph: &'g Graph) -> Self {
-        WriteProofs { graph, analyses: OnceCell::new() }
+        WriteProofs { graph, analyses: OnceCell::new(), resizes: OnceCell::new() }
     }
 
     /// Returns the analyses.
@@ -21,6 +23,16 @@ impl<'g> WriteProofs<'g> {
             let (alias, dominance) = (AliasDb::new(self.graph), Dominance::new(self.graph));
             let writes = WriteOrder::new(self.graph, &alias, &dominance);
             (alias, dominance, writes)
+        })
+    }
+
+    /// Returns the order of those writes that may change the length of a list: an assignment to an element does not.
+    pub(super) fn resizes(&self) -> &WriteOrder {
+        self.resizes.get_or_init(|| {
+            let (alias, dominance, _) = self.get();
+            let intrinsics = self.graph.registry().column::<Intrinsic>();
+            let is_assignment = |node| intrinsics.of(self.graph.op(node)) == Some(&Intrinsic::ListSet);
+            WriteOrder::of_writers(self.graph, alias, dominance, |node| !is_assignment(node))
         })
     }
 }

@@ -1,5 +1,5 @@
 # test run
-# Loops over lists that they leave as they are fetch elements at their ends; those over lists that change do not.
+# Loops over lists whose lengths they leave as they are fetch elements at their ends; those over lists that grow or shrink do not.
 
 
 def elements(ints: List[int], floats: List[float], bools: List[bool], words: List[str]):

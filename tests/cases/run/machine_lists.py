@@ -1,5 +1,5 @@
 # test bytecode
-# The end of a loop over a list that the loop leaves as it is fetches the next element.
+# The end of a loop over a list whose length the loop leaves as it is fetches the next element.
 
 
 def total(items: List[float]):
@@ -24,6 +24,12 @@ def grows(items: List[int]):
         if i < 10:
             items.append(i + 1)
     return len(items)
+
+
+def doubled(items: List[int]):
+    for i in range(len(items)):
+        items[i] = items[i] * 2
+    return items
 
 # == bytecode
 # code(v0): 6 words, 1 values
@@ -69,3 +75,12 @@ def grows(items: List[int]):
 #    8  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    9  Drop v0
 #   10  Ret (s3)
+# code(v0): 6 words, 1 values
+#    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
+#    1  s4 = 0
+#    2  JILe s3, 0 -> 7
+#    3  s5 = ListGetI v0, s4                         ; may lock v0: the caller may hold it
+#    4  s5 = IMul s5, 2
+#    5  ListSetI v0, s4, s5                          ; may lock v0: the caller may hold it
+#    6  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
+#    7  Ret (move v0)
