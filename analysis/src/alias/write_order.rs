@@ -233,6 +233,6 @@ mod tests {
         assert!(!writes.writes_to(&db, value(&g, "a"), at("c")..at("r")));
         let others = WriteOrder::of_writers(&g, &db, &dominance, |node| node != def(&g, "w"));
         assert!(!others.writes_to(&db, value(&g, "a"), at("b")..at("c")));
-        assert!(others.writes_to(&db, value(&g, "a"), at("b")..at("r") + 2));
+        assert!(others.writes_to(&db, value(&g, "a"), at("b")..at("v") + 1));
     }
 }
