@@ -203,15 +203,11 @@ fn implicit(cx: &KernelCx<'_>) -> Result<Scalar, KernelError> {
     Ok(t.item()?)
 }
 
-fn overflow(to: &str) -> KernelError {
-    KernelError::input(format!("value cannot be converted to type {to} without overflow"))
-}
-
 fn numbers() -> Vec<OpDef> {
     // NaN and values out of range have no integer; a complex number must be real.
-    let whole = |s: Scalar| in_range(s, DType::I64).map_err(|_| overflow("int64_t")).map(Scalar::to_i64);
+    let whole = |s: Scalar| in_range(s, DType::I64).map(Scalar::to_i64);
     let float = |s: Scalar| match s {
-        Scalar::Complex(z) if z.im != 0.0 => Err(overflow("double")),
+        Scalar::Complex(z) if z.im != 0.0 => in_range(s, DType::F64).map(Scalar::to_f64),
         s => Ok(s.to_f64()),
     };
     let complex = |s: Scalar| Ok(IValue::complex(s.to_complex()));

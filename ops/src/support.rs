@@ -304,26 +304,7 @@ pub(crate) fn cast_error(from: DType, to: DType) -> KernelError {
 
 /// Checks that a number is in the range of `dtype`.
 pub(crate) fn in_range(value: Scalar, dtype: DType) -> Result<Scalar, KernelError> {
-    if value.is_in_range_of(dtype) {
-        return Ok(value);
-    }
-    // The names of the types in C++.
-    let name = match dtype {
-        DType::U8 => "uint8_t",
-        DType::I8 => "int8_t",
-        DType::I16 => "int16_t",
-        DType::I32 => "int",
-        DType::I64 => "int64_t",
-        DType::F16 => "at::Half",
-        DType::BF16 => "at::BFloat16",
-        DType::F32 => "float",
-        DType::F64 => "double",
-        DType::C32 => "c10::complex<at::Half>",
-        DType::C64 => "c10::complex<float>",
-        DType::C128 => "c10::complex<double>",
-        DType::Bool => "bool",
-    };
-    Err(KernelError::input(format!("value cannot be converted to type {name} without overflow")))
+    Ok(value.in_range_of(dtype)?)
 }
 
 /// Returns the name of the element type in C++, as some of PyTorch's messages write it.

@@ -141,6 +141,9 @@ impl PyFunction {
         }
         call.check_modes()?;
         let is_under_no_grad = call.is_under_no_grad()?;
+        if is_under_no_grad {
+            call.mark_required()?;
+        }
         let session = self.program.session();
         let library = call.library();
         let is_torch = self.program.of_torch || library == Some(Library::Torch);

@@ -692,6 +692,22 @@ impl<'a, 'py> Call<'a, 'py> {
         torch.map_or(Ok(false), |torch| Ok(!torch.is_grad_enabled.bind(self.py).call0()?.is_truthy()?))
     }
 
+    /// Marks tensors of PyTorch that require gradients, in a call that records none: the program may ask.
+    ///
+    /// # Errors
+    /// The exception of PyTorch.
+    pub(crate) fn mark_required(&self) -> PyResult<()> {
+        let Some(torch) = torch(self.py)? else { return Ok(()) };
+        for taken in &self.tensors {
+            if taken.object.is_instance(torch.tensor.bind(self.py))?
+                && taken.object.getattr(intern!(self.py, "requires_grad"))?.is_truthy()?
+            {
+                taken.tensor.set_requires_grad(true);
+            }
+        }
+        Ok(())
+    }
+
     fn tensor_result(&self, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
         if let Some(known) = self.tensors.iter().find(|known| known.tensor.ptr_eq(tensor)) {

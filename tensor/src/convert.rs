@@ -82,6 +82,15 @@ impl Tensor {
         if self.is_contiguous() { Ok(self.clone()) } else { self.clone_contiguous() }
     }
 
+    /// Returns the format that the strides suggest, also if the elements are not in its order.
+    pub fn suggested_format(&self) -> MemoryFormat {
+        match self.rank() {
+            4 if self.layout().is_channels_last_strides() => MemoryFormat::ChannelsLast,
+            5 if self.layout().is_channels_last_strides() => MemoryFormat::ChannelsLast3d,
+            _ => MemoryFormat::Contiguous,
+        }
+    }
+
     /// Returns the tensor itself if it has the format, else a copy in that format.
     ///
     /// # Errors
@@ -209,6 +218,16 @@ impl Tensor {
 #[cfg(test)]
 mod tests {
     use crate::{DType, Scalar, Tensor};
+
+    #[test]
+    fn complex_numbers_are_rounded_to_bf16_once() {
+        // Above the middle between two bf16, by less than f16 can express.
+        let above = 1.113_281_25 + f64::from(f32::EPSILON);
+        for dtype in [DType::C64, DType::C128, DType::F64, DType::F32] {
+            let x = Tensor::scalar(Scalar::Float(above), dtype).unwrap().to_dtype(DType::BF16).unwrap();
+            assert_eq!(x.to_vec::<f64>().unwrap(), [1.117_187_5], "{dtype}");
+        }
+    }
 
     /// Passes replace copies of tensors that were made of numbers by writes of the numbers.
     #[test]

@@ -275,14 +275,13 @@ fn range_numbers(
     if dtype == DType::Bool || dtype.is_complex() {
         return Err(TensorError::DType { op, dtype });
     }
-    let is_float = dtype.is_floating();
-    let name = if is_float { "double" } else { "int64_t" };
-    let used = numbers.map(|number| match number {
-        number if !number.is_in_range_of(if is_float { DType::F64 } else { DType::I64 }) => {
-            Err(TensorError::value(format!("value cannot be converted to type {name} without overflow")))
-        }
-        number if is_float => Ok(Scalar::Float(number.to_f64())),
-        number => Ok(Scalar::Int(number.to_i64())),
+    let computed = if dtype.is_floating() { DType::F64 } else { DType::I64 };
+    let used = numbers.map(|number| {
+        let number = number.in_range_of(computed)?;
+        Ok(match computed {
+            DType::F64 => Scalar::Float(number.to_f64()),
+            _ => Scalar::Int(number.to_i64()),
+        })
     });
     let [start, end, step] = used;
     let used = [start?, end?, step?];
@@ -293,7 +292,11 @@ fn range_numbers(
     if !lo.is_finite() || !hi.is_finite() {
         return Err(TensorError::value(format!("unsupported range: {lo} -> {hi}").to_lowercase()));
     }
-    if (by > 0.0 && hi < lo) || (by < 0.0 && hi > lo) {
+    let is_backward = match used {
+        [Scalar::Int(lo), Scalar::Int(hi), Scalar::Int(by)] => by > 0 && hi < lo || by < 0 && hi > lo,
+        _ => by > 0.0 && hi < lo || by < 0.0 && hi > lo,
+    };
+    if is_backward {
         return Err(TensorError::value(format!(
             "upper bound and {end_name} bound inconsistent with step sign"
         )));

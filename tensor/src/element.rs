@@ -207,6 +207,7 @@ integer!(i64, I64, truncate_f32, truncate_f64);
 macro_rules! float {
     ($type:ty, $dtype:ident, zero: $zero:expr, one: $one:expr, from32: $from32:expr, from64: $from64:expr,
      to32: $to32:expr, to64: $to64:expr) => {
+        // Methods are named by the trait: `half`'s types have others of the same names, which round differently.
         impl Element for $type {
             const DTYPE: DType = DType::$dtype;
             type Raw = $type;
@@ -225,9 +226,9 @@ macro_rules! float {
             fn from_i64(value: i64) -> Self {
                 // f16 and bf16 are converted by way of f32, as in PyTorch's constructor.
                 if Self::DTYPE == DType::F64 {
-                    Self::from_f64(value as f64)
+                    <Self as Element>::from_f64(value as f64)
                 } else {
-                    Self::from_f32(value as f32)
+                    <Self as Element>::from_f32(value as f32)
                 }
             }
             #[inline(always)]
@@ -240,11 +241,11 @@ macro_rules! float {
             }
             #[inline(always)]
             fn from_complex(value: Complex<f64>) -> Self {
-                Self::from_f64(value.re)
+                <Self as Element>::from_f64(value.re)
             }
             #[inline(always)]
             fn to_i64(self) -> i64 {
-                truncate_f64(self.to_f64())
+                truncate_f64(Element::to_f64(self))
             }
             #[inline(always)]
             fn to_f32(self) -> f32 {
@@ -256,11 +257,11 @@ macro_rules! float {
             }
             #[inline(always)]
             fn to_complex(self) -> Complex<f64> {
-                Complex::new(self.to_f64(), 0.0)
+                Complex::new(Element::to_f64(self), 0.0)
             }
             #[inline(always)]
             fn is_nonzero(self) -> bool {
-                self.to_f32() != 0.0 || (Self::DTYPE == DType::F64 && self.to_f64() != 0.0)
+                Element::to_f32(self) != 0.0 || (Self::DTYPE == DType::F64 && Element::to_f64(self) != 0.0)
             }
         }
     };

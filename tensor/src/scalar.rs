@@ -92,6 +92,32 @@ impl Scalar {
         matches!(self, Scalar::Int(_)) || (include_bool && matches!(self, Scalar::Bool(_)))
     }
 
+    /// Returns the number if a dtype can hold it.
+    ///
+    /// # Errors
+    /// Returns PyTorch's error, which names the type in C++, if the number is [out of range](Scalar::is_in_range_of).
+    pub fn in_range_of(self, dtype: DType) -> Result<Scalar, TensorError> {
+        if self.is_in_range_of(dtype) {
+            return Ok(self);
+        }
+        let name = match dtype {
+            DType::U8 => "uint8_t",
+            DType::I8 => "int8_t",
+            DType::I16 => "int16_t",
+            DType::I32 => "int",
+            DType::I64 => "int64_t",
+            DType::F16 => "at::Half",
+            DType::BF16 => "at::BFloat16",
+            DType::F32 => "float",
+            DType::F64 => "double",
+            DType::C32 => "c10::complex<at::Half>",
+            DType::C64 => "c10::complex<float>",
+            DType::C128 => "c10::complex<double>",
+            DType::Bool => "bool",
+        };
+        Err(TensorError::value(format!("value cannot be converted to type {name} without overflow")))
+    }
+
     /// Returns whether the number is in the range of elements of `dtype`, so that it may be written to them. Fractions
     /// are ignored, a negative number may wrap to an unsigned one of its magnitude, and infinities are floats. Every
     /// number fits `bool`.

@@ -23,8 +23,11 @@ DTYPES = {
     "s": torch.int16, "d": torch.float64, "w": torch.int32, "a": torch.int8, "g": torch.bfloat16, "z": torch.complex128,
     "k": torch.complex32,
 }
-SIZES = [(), (0,), (1,), (2, 0), (0, 3), (2, 3), (1, 0, 4), (2, 3, 3)]
-PAIRS = [((2, 3), (2, 3)), ((2, 3), ()), ((), (2, 3)), ((2, 1), (1, 3)), ((0, 3), (3,)), ((2, 0), (2, 1)), ((1,), ())]
+SIZES = [(), (0,), (1,), (2, 0), (0, 3), (2, 2), (2, 3), (1, 0, 4), (2, 3, 3)]
+PAIRS = [
+    ((2, 3), (2, 3)), ((2, 3), ()), ((), (2, 3)), ((2, 1), (1, 3)), ((0, 3), (3,)), ((2, 0), (2, 1)), ((1,), ()),
+    ((3,), (3,)), ((2, 2), (2,)), ((2, 3), (3, 2)),
+]
 OF_ONE = list(itertools.product("buishgfc", SIZES))
 OF_TWO = list(itertools.product("buihfc", "buihfc", PAIRS))
 
@@ -161,6 +164,15 @@ torch.nn.functional.multi_margin_loss(x, torch.zeros([1], dtype=torch.int64), re
 torch.nn.functional.conv1d(x, x)
 torch.conv1d(x, torch.ones([4, 0, 1], dtype=x.dtype))
 torch.conv1d(x, torch.ones([2, 3, 1], dtype=torch.int64))
+torch.conv1d(x.new_zeros([0, 2, 4]), torch.ones([3, 2, 2], dtype=torch.int64))
+torch.conv1d(x.new_zeros([0, 2, 4]), torch.ones([3, 2, 2], dtype=torch.float64))
+torch.conv1d(x.new_zeros([2, 0, 4]), torch.ones([3, 0, 2], dtype=torch.float64))
+torch.conv_tbc(x.new_zeros([5, 2, 0]), x.new_ones([2, 0, 4]), x.new_ones([4]))
+torch.index_add(x, 0, torch.tensor([0]), x, alpha=1.5)
+x[torch.tensor(True)]
+torch.index_put(x, [torch.tensor(True)], x.new_ones([]))
+x.to(torch.float32, memory_format=torch.contiguous_format)
+x.t().to(x.dtype, memory_format=torch.contiguous_format)
 torch.linalg.cond(x, 1)
 torch.linalg.matrix_norm(x, 1)
 torch.linalg.matrix_norm(x, 'nuc')
@@ -233,8 +245,10 @@ x ** y
 
 
 def operand(dtype, sizes, first):
-    """Small numbers of both signs, as `unusual.rs` computes them."""
+    """Small numbers of both signs, as `unusual.rs` computes them; second operands of integers are indices of two elements."""
     numbers = [(7 * i + 3 * first) % 5 - 1 for i in range(math.prod(sizes))]
+    if dtype == "i" and first:
+        numbers = [n % 2 for n in numbers]
     if dtype == "u":
         numbers = [abs(n) for n in numbers]
     if dtype == "b":

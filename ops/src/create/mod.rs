@@ -225,6 +225,10 @@ fn converted(
     };
     let reshaped = match format {
         None | Some(MemoryFormat::Preserve) => x.clone(),
+        // Nothing is converted if the strides suggest the format, even if the elements are not in its order.
+        Some(format) if dtype == x.dtype() && !cx.boolean(copy)? && x.suggested_format() == format => {
+            x.clone()
+        }
         Some(format) => x.contiguous_format(format)?,
     };
     if cx.boolean(copy)? && reshaped.ptr_eq(x) {

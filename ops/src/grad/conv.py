@@ -10,8 +10,12 @@ def batched_as(x: Tensor, weight: Tensor) -> Tensor:
 def batched(x: Tensor, like: Tensor) -> Tensor:
     return x if x.dim() == like.dim() else x.squeeze(0)
 
-def channel_sum_of(grad: Tensor, weight: Tensor) -> Tensor:
-    return channel_sum(batched_as(grad, weight))
+def channel_sum_of(grad: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    g = batched_as(grad, weight)
+    if bias is not None and g.size(1) != bias.size(0):
+        # The result of an input without channels has no channels.
+        return torch.zeros_like(bias)
+    return channel_sum(g)
 
 def convolved(x: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, extra: List[int], groups: int) -> Tensor:
     if not x.is_complex():
@@ -28,6 +32,9 @@ def conv_input_gradient(grad: Tensor, input: Tensor, weight: Tensor, stride: Lis
     n = weight.dim() - 2
     g = batched_as(grad, weight)
     x = batched_as(input, weight)
+    if x.size(0) == 0 or x.size(1) == 0:
+        # The operands of an input without elements may have any dtypes.
+        return torch.zeros_like(input)
     s = each(stride, n)
     p = each(padding, n)
     d = each(dilation, n)
@@ -109,4 +116,4 @@ def conv_mode_weight_gradient(grad: Tensor, input: Tensor, weight: Tensor, strid
 def convolution_backward_body(grad: Tensor, input: Tensor, weight: Tensor, stride: List[int], padding: List[int], dilation: List[int], transposed: bool, groups: int) -> Tuple[Tensor, Tensor, Tensor]:
     of_input = convolution_input_gradient(grad, input, weight, stride, padding, dilation, transposed, groups)
     of_weight = convolved_weight_gradient(input if transposed else grad, grad if transposed else input, weight, stride, padding, dilation, groups)
-    return of_input, of_weight, channel_sum_of(grad, weight)
+    return of_input, of_weight, channel_sum(batched_as(grad, weight))

@@ -104,7 +104,7 @@ def margin_losses(self: Tensor, target: Tensor, p: float, margin: float, weight:
     if weight is not None:
         losses = losses * weight.index_select(0, target.reshape([-1])).unsqueeze(1)
     losses = losses.scatter(1, at, 0.0).sum([1]) / x.size(1)
-    return losses if self.dim() == 2 else losses.reshape([])
+    return losses.reshape(target.size())
 
 def given_labels(labels: Tensor) -> Tensor:
     # The labels of a row end before the first negative one.

@@ -1,5 +1,9 @@
 # Functions for the formulas of `reduce.grads`: reductions.
 
+def reduced_part(self: Tensor, grad: Tensor) -> Tensor:
+    # What is reduced: a real dtype takes the real part of complex numbers.
+    return torch.real(self) if self.is_complex() and not grad.is_complex() else self
+
 def spread(grad: Tensor, self: Tensor, dim: Optional[List[int]], keepdim: bool) -> Tensor:
     # Expands a reduced tensor to the sizes before the reduction.
     sizes = self.size()

@@ -39,9 +39,6 @@ fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, Kernel
         };
         match index.dtype() {
             DType::Bool | DType::U8 => {
-                if index.rank() == 0 {
-                    return Err(index_error("a mask without dimensions is no index"));
-                }
                 for (d, &size) in index.sizes().iter().enumerate() {
                     let of = x.sizes().get(all.len() + d).copied();
                     if of != Some(size) {
@@ -67,6 +64,12 @@ fn expanded(x: &Tensor, indices: &Indices) -> Result<Vec<Option<Tensor>>, Kernel
     }
     if all.len() > x.rank() {
         return too_many(all.len());
+    }
+    if x.numel() > 0 && indices.iter().any(Option::is_some) && all.iter().all(Option::is_none) {
+        // A mask without dimensions adds no index, and PyTorch fails if there is none.
+        return Err(index_error(
+            "an index needs a mask with at least one dimension, or a tensor of integers",
+        ));
     }
     all.resize(x.rank(), None);
     Ok(all)
@@ -159,6 +162,17 @@ fn put_at(target: &Tensor, indices: &Indices, values: &Tensor, accumulate: bool)
         // As `masked_fill_`, which converts the value.
         let value = in_range(values.item()?, target.dtype())?;
         return put_at(target, indices, &Tensor::scalar(value, target.dtype())?, false);
+    }
+    if let [Some(mask)] = &indices[..]
+        && (mask.dtype(), mask.rank()) == (DType::Bool, 0)
+        && (values.numel(), accumulate) == (1, false)
+        && target.rank() > 0
+    {
+        // As `masked_fill_`, which takes a mask without dimensions.
+        if mask.item()?.to_bool() {
+            target.copy_(&values.reshape(&[])?.expand(target.sizes())?)?;
+        }
+        return Ok(());
     }
     if values.dtype() != target.dtype() {
         return Err(KernelError::input(format!(

@@ -164,11 +164,6 @@ fn add(cx: &KernelCx<'_>, target: &Tensor) -> Result<(), KernelError> {
     let dim = wrap_dim(cx.int(1)?, target.rank())?;
     let rows = vector("index_add", index)?;
     check_source("index_add", target, dim, rows.len(), source)?;
-    if alpha.is_float() && target.dtype().is_integral(true) {
-        return Err(KernelError::input(
-            "For integral input tensors, argument alpha must not be a floating point number.",
-        ));
-    }
     // Empty matrices skip the check of indices.
     if target.rank() > 1 && target.numel() == 0 {
         return Ok(());

@@ -176,7 +176,7 @@ fn by_singular_values(
         Some(dtype) => x.to_dtype(dtype)?,
         None => x.clone(),
     };
-    // Also of matrices without elements.
+    // PyTorch checks the dtype before it returns the norm of a matrix without elements.
     if matches!(x.dtype(), DType::F16 | DType::BF16) {
         return Err(super::refuse("linalg.matrix_norm", x.dtype()));
     }

@@ -397,7 +397,12 @@ fn cond(cx: &KernelCx<'_>) -> Computed {
     let (x, p) = (cx.tensor(0)?, norm::Order::of(cx, 1)?);
     let op = "linalg.cond";
     let real = x.dtype().to_real();
-    if x.numel() == 0 && x.rank() >= 2 {
+    let is_valid = match p {
+        Some(norm::Order::Number(p)) => [1.0, 2.0, f64::INFINITY].contains(&p.abs()),
+        Some(norm::Order::Frobenius | norm::Order::Nuclear) => x.rank() >= 2 && x.size(-1)? == x.size(-2)?,
+        None => true,
+    };
+    if x.numel() == 0 && x.rank() >= 2 && is_valid {
         return Ok(Tensor::zeros(&x.sizes()[..x.rank() - 2], real)?);
     }
     match p {

@@ -10,7 +10,7 @@ use flambeau_exec::{KernelCx, KernelError};
 use flambeau_ir::types::Dim;
 use flambeau_ir::{IValue, OpDef};
 use flambeau_tensor::conv::{ConvSpec, convolution};
-use flambeau_tensor::promote::promote;
+use flambeau_tensor::promote::Promotion;
 use flambeau_tensor::remap::{FILL, remap};
 use flambeau_tensor::{DType, Scalar, Tensor};
 
@@ -110,18 +110,28 @@ fn without_elements(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &C
         return Ok(without_elements(&x.unsqueeze(0)?, weight, bias, spec)?.squeeze(&[0])?);
     }
     let mut sizes = spec.output_sizes(x.sizes(), weight.sizes(), bias.map(Tensor::sizes))?;
-    if x.sizes()[1] == 0 {
+    let has_channels = x.sizes()[1] > 0;
+    if !has_channels {
         sizes[1] = 0;
     }
-    Ok(Tensor::empty(&sizes, promote(x.dtype(), weight.dtype()))?)
+    // PyTorch multiplies the input by the weight, or by the first element of the weight if there are channels.
+    let dtype = Promotion::new().tensor(x).operand(weight.dtype(), !has_channels).result();
+    Ok(Tensor::empty(&sizes, dtype.unwrap_or(x.dtype()))?)
+}
+
+/// Convolves as the operators that select an implementation by their arguments.
+fn select(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
+    // Complex numbers are convolved as pairs, for which PyTorch compares the dtypes first.
+    let is_refused = x.dtype().is_complex() && weight.dtype() != x.dtype();
+    match is_empty(x, weight) && !is_refused {
+        true => without_elements(x, weight, bias, spec),
+        false => run(x, weight, bias, spec),
+    }
 }
 
 /// Convolves; adds a batch dimension temporarily if it is missing. The result is channels last if the input or the
 /// weights are.
 fn run(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>, spec: &ConvSpec) -> Computed {
-    if is_empty(x, weight) {
-        return without_elements(x, weight, bias, spec);
-    }
     // If the operator does not reject a bias of another dtype, the bias is cast to the input's dtype; for a transposed
     // convolution it must be castable.
     if let Some(other) = bias.filter(|bias| bias.dtype() != x.dtype() && weight.dtype() == x.dtype()) {
@@ -206,7 +216,7 @@ fn forward(cx: &KernelCx<'_>, space: usize) -> Computed {
         return Err(differs(x, bias));
     }
     check_ranks(x, cx.tensor(1)?, space, &spec)?;
-    run(x, cx.tensor(1)?, bias, &spec)
+    select(x, cx.tensor(1)?, bias, &spec)
 }
 
 /// Like [`forward`], with a named padding: `valid` for none, `same` for the padding that preserves the sizes.
@@ -225,7 +235,7 @@ fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
         )));
     }
     match cx.str_bytes(4)? {
-        b"valid" => run(x, weight, bias, &spec),
+        b"valid" => select(x, weight, bias, &spec),
         b"same" => {
             for (name, list) in [("stride", &spec.stride), ("dilation", &spec.dilation)] {
                 if groups > 0 && list.len() != space {
@@ -238,7 +248,7 @@ fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
             let far = |l: &i64| i32::try_from(*l).is_err();
             if weight.rank() != space + 2 || spec.dilation.len() != space || spec.dilation.iter().any(far) {
                 // Let the convolution report the error.
-                return run(x, weight, bias, &spec);
+                return select(x, weight, bias, &spec);
             }
             let total = |d: usize| spec.dilation[d] * (weight.sizes()[d + 2] - 1);
             let uneven = (0..space).any(|d| total(d) % 2 != 0);
@@ -257,7 +267,7 @@ fn forward_with_named_padding(cx: &KernelCx<'_>, space: usize) -> Computed {
                 padded = remap(x, &maps, Scalar::Int(0))?;
             }
             spec.padding = padding;
-            run(&padded, weight, bias, &spec)
+            select(&padded, weight, bias, &spec)
         }
         other => {
             let name = String::from_utf8_lossy(other);
@@ -272,7 +282,7 @@ fn transposed(cx: &KernelCx<'_>, space: usize) -> Computed {
     spec.output_padding = expanded(&cx.ints(5)?, space);
     spec.transposed = true;
     check_ranks(cx.tensor(0)?, cx.tensor(1)?, space, &spec)?;
-    run(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
+    select(cx.tensor(0)?, cx.tensor(1)?, cx.opt_tensor(2)?, &spec)
 }
 
 /// `(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, …)`.
@@ -287,7 +297,7 @@ fn general(cx: &KernelCx<'_>) -> Computed {
         // Only the other operators have inputs without a batch; the convolution reports the error.
         convolution(x, weight, None, &spec)?;
     }
-    run(x, weight, cx.opt_tensor(2)?, &spec)
+    select(x, weight, cx.opt_tensor(2)?, &spec)
 }
 
 /// Time-first convolution: `(self, weight, bias, pad)` with weights `[time, in, out]`.
@@ -360,11 +370,19 @@ struct ArgPositions {
     groups: Option<usize>,
     /// The output padding of a transposed convolution.
     output: Option<usize>,
+    /// Whether the result of an input without channels has none.
+    keeps_no_channels: bool,
 }
 
 /// `(input, weight, bias, stride, padding, dilation, groups)`.
-const FORWARD: ArgPositions =
-    ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(6), output: None };
+const FORWARD: ArgPositions = ArgPositions {
+    stride: 3,
+    padding: 4,
+    dilation: Some(5),
+    groups: Some(6),
+    output: None,
+    keeps_no_channels: true,
+};
 
 /// Shape rule of a convolution.
 fn shape(positions: ArgPositions) -> ResultShapes {
@@ -373,8 +391,14 @@ fn shape(positions: ArgPositions) -> ResultShapes {
 
 /// Like [`shape`], where an argument determines whether the convolution is transposed.
 fn shape_of_general() -> ResultShapes {
-    let positions =
-        |output| ArgPositions { stride: 3, padding: 4, dilation: Some(5), groups: Some(8), output };
+    let positions = |output| ArgPositions {
+        stride: 3,
+        padding: 4,
+        dilation: Some(5),
+        groups: Some(8),
+        output,
+        keeps_no_channels: true,
+    };
     ResultShapes::either(6, shape(positions(Some(7))), shape(positions(None)))
 }
 
@@ -392,7 +416,7 @@ fn shape_with_named_padding() -> ResultShapes {
     })
 }
 
-/// Returns the channels of the result, if the convolution is not transposed: an input without channels has a result without.
+/// Returns the channels of the result, if the convolution is not transposed: the result of an input without channels has none.
 fn channels(cx: &mut ShapeCx<'_>, input: Dim, weight: &Dims) -> Dim {
     match (input, &weight[..]) {
         (Dim::Known(0), _) => Dim::Known(0),
@@ -408,7 +432,8 @@ fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
     // Without a batch dimension, the spatial dimensions start one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
     let channels = match positions.output {
-        None => channels(cx, x[lead - 1], &w),
+        None if positions.keeps_no_channels => channels(cx, x[lead - 1], &w),
+        None => w[0],
         Some(_) => {
             let groups = positions.groups.map_or(Dim::Known(1), |i| cx.number(i));
             cx.symbols.mul(w[1], groups)
@@ -462,7 +487,7 @@ fn spatial() -> Vec<OpDef> {
             op(name, "", doc)
                 .facts(|d| {
                     d.with(shape(FORWARD))
-                        .with(Dtype::promote_alike([0, 1]))
+                        .with(Dtype::of_product(0, 1))
                         .with(sample(SIZES, int_lists(&[&[2], &[1]])))
                 })
                 .one(move |cx| forward(cx, space)),
@@ -471,7 +496,7 @@ fn spatial() -> Vec<OpDef> {
         defs.extend(
             op(name, "padding", doc)
                 .facts(|d| {
-                    let d = d.with(shape_with_named_padding()).with(Dtype::promote_alike([0, 1]));
+                    let d = d.with(shape_with_named_padding()).with(Dtype::of_product(0, 1));
                     d.with(sample(SIZES, Box::new(words)))
                 })
                 .one(move |cx| forward_with_named_padding(cx, space)),
@@ -484,7 +509,7 @@ fn spatial() -> Vec<OpDef> {
             )
             .facts(|d| {
                 d.with(shape(ArgPositions { dilation: Some(7), output: Some(5), ..FORWARD }))
-                    .with(Dtype::promote_alike([0, 1]))
+                    .with(Dtype::of_product(0, 1))
                     .with(sample(TRANSPOSED_SAMPLES, int_lists(&[&[2], &[1]])))
             })
             .one(move |cx| transposed(cx, space)),
@@ -511,7 +536,7 @@ pub(super) fn family() -> Vec<OpDef> {
         ("_convolution", "deprecated", 3),
     ] {
         let facts = |d: OpDef| {
-            let d = d.with(shape_of_general()).with(Dtype::promote_alike([0, 1]));
+            let d = d.with(shape_of_general()).with(Dtype::of_product(0, 1));
             d.with(sized(SIZES[1], flags(n)).tolerance(1e-4, 1e-4))
         };
         defs.extend(op(name, overload, doc).facts(facts).one(general));
@@ -521,7 +546,7 @@ pub(super) fn family() -> Vec<OpDef> {
     defs.extend(
         op("_convolution_mode", "", doc)
             .facts(|d| {
-                let d = d.with(shape_with_named_padding()).with(Dtype::promote_alike([0, 1]));
+                let d = d.with(shape_with_named_padding()).with(Dtype::of_product(0, 1));
                 d.with(sized(SIZES[1], Box::new(mode)).tolerance(1e-4, 1e-4))
             })
             .one(|cx| forward_with_named_padding(cx, cx.tensor(1)?.rank().saturating_sub(2))),
@@ -534,9 +559,9 @@ pub(super) fn family() -> Vec<OpDef> {
                     let list = || IValue::ints(vec![1, 1]);
                     vec![list(), list(), list(), IValue::Int(1)]
                 });
-                let positions = ArgPositions { stride: 4, padding: 3, ..FORWARD };
+                let positions = ArgPositions { stride: 4, padding: 3, keeps_no_channels: false, ..FORWARD };
                 d.with(shape(positions))
-                    .with(Dtype::promote_alike([0, 1]))
+                    .with(Dtype::same_as(0))
                     .with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
             })
             .one(|cx| {
@@ -554,7 +579,7 @@ pub(super) fn family() -> Vec<OpDef> {
                     Some([cx.symbols.windows(time, taps, one, padding, one), cx.size(0, 1), cx.size(1, 2)])
                 });
                 d.with(shape)
-                    .with(Dtype::promote_alike([0, 1]))
+                    .with(Dtype::same_as(0))
                     .with(sized(&[&[5, 2, 3], &[2, 3, 4], &[4]], no_args()).tolerance(1e-4, 1e-4))
             })
             .one(time_first),
@@ -599,8 +624,9 @@ pub(super) fn family() -> Vec<OpDef> {
                 dilation: row.dilation,
                 groups: None,
                 output: row.output_padding,
+                keeps_no_channels: false,
             };
-            d.with(shape(positions)).with(Dtype::promote_alike([0, 1])).with(sample.tolerance(1e-4, 1e-4))
+            d.with(shape(positions)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
         };
         let out = if name.ends_with("forward") { "output" } else { "out" };
         defs.extend(op(name, "", doc).out(out).facts(facts).one(move |cx| with_kernel_size(cx, space, row)));

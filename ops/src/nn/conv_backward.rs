@@ -105,10 +105,16 @@ fn backward(cx: &mut KernelCx<'_>, first: usize) -> KernelResult {
         groups: cx.int(first + 5)?,
     };
     let call = Convolved { grad: cx.tensor(0)?, input: cx.tensor(1)?, weight, spec };
-    if call.input.rank() == space + 2 && call.input.sizes()[1] == 0 {
-        // The result has no elements, so that the gradients are zeros.
-        let sizes = [call.input.sizes(), call.weight.sizes(), &call.weight.sizes()[..1]];
-        let zeros = sizes.map(|sizes| Tensor::zeros(sizes, call.weight.dtype()));
+    if call.input.rank() == space + 2 && call.input.sizes()[..2].contains(&0) {
+        // The result has no elements, so the gradients are zeros, each in the dtype of its operand.
+        call.spec.output_sizes(call.input.sizes(), call.weight.sizes(), None)?;
+        let bias_sizes = if first > 3 { cx.opt_ints(3)?.map(|sizes| sizes.to_vec()) } else { None };
+        let bias_sizes = bias_sizes.unwrap_or_else(|| call.weight.sizes()[..1].to_vec());
+        let zeros = [
+            Tensor::zeros(call.input.sizes(), call.input.dtype()),
+            Tensor::zeros(call.weight.sizes(), call.weight.dtype()),
+            Tensor::zeros(&bias_sizes, call.weight.dtype()),
+        ];
         for (gradient, is_wanted) in zeros.into_iter().zip(cx.booleans::<3>(first + 6)?) {
             cx.ret_opt(is_wanted.then_some(gradient).transpose()?);
         }
@@ -145,7 +151,9 @@ pub(super) fn family() -> Vec<OpDef> {
         OpDef::named(name)
             .with(Doc("The gradients of a convolution's input, weights and bias, as selected by the mask."))
             .with(ResultShapes::results([selected_like(1, mask, 0), selected_like(2, mask, 1)]))
-            .with(Dtype::results((0..3).map(|result| selected_dtype(1, mask, result))))
+            .with(Dtype::results(
+                [(1, 0), (2, 1), (2, 2)].map(|(arg, result)| selected_dtype(arg, mask, result)),
+            ))
             .with(sample(sizes))
             .with(kernel(move |cx| backward(cx, 3 + usize::from(sizes))))
     };

@@ -167,7 +167,7 @@ fn grid_sampler(cx: &KernelCx<'_>, wanted: Option<usize>) -> Computed {
     if x.dtype() != grid.dtype() && !is_empty {
         return refuse("expected input and grid to have same dtype".to_owned());
     }
-    if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16) {
+    if !is_empty && !matches!(x.dtype(), DType::F32 | DType::F64 | DType::F16 | DType::BF16) {
         return refuse(format!("not implemented for '{}'", x.dtype().ir_name()));
     }
     let rules = Rules {

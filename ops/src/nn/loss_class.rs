@@ -479,7 +479,7 @@ pub(super) fn family() -> Vec<OpDef> {
     );
     defs.extend(
         op("multi_margin_loss", "", "Multi-class margin loss: violations of a margin to the target class.")
-            .facts(facts(|| ResultShapes::loss(5, per_row()), flat))
+            .facts(facts(|| ResultShapes::loss(5, ResultShapes::same_as(1)), flat))
             .one(multi_margin_loss),
     );
     let labels = || {

@@ -146,7 +146,8 @@ fn bucketize(cx: &KernelCx<'_>) -> Computed {
     search(boundaries, &operand(cx, 0)?, None, cx.boolean(3)?, cx.boolean(2)?)
 }
 
-fn sort(keys: &mut [u64]) {
+/// Sorts the keys of elements. Not generic, for the size of the code.
+fn sort_keys(keys: &mut [u64]) {
     threads::sort_by_key(keys, |key| *key);
 }
 
@@ -169,7 +170,7 @@ fn isin(cx: &KernelCx<'_>) -> Computed {
     let dtype = promotion.result().unwrap_or(elements.dtype());
     let found = dispatch!(real, dtype, "isin", T => {
         let mut tests: Vec<u64> = tests.to_vec::<T>()?.into_iter().map(sort_key).collect();
-        sort(&mut tests);
+        sort_keys(&mut tests);
         let elements = elements.to_vec::<T>()?;
         let member = |x: T| !is_nan(x) && tests.binary_search(&sort_key(x)).is_ok();
         let found = threads::map(elements.len(), threads::rows(SEARCH), |i| member(elements[i]) != invert);

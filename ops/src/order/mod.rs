@@ -77,7 +77,7 @@ fn keyed<T: Element>(row: &[T::Raw], descending: bool) -> Vec<Keyed> {
     row.iter().zip(0..).map(|(&x, at)| Keyed { key: sort_key(T::from_raw(x)) ^ turn, at }).collect()
 }
 
-/// Sorts by key, and equal keys by position. No generic function sorts: a sort is ten kilobytes of code per element type.
+/// Sorts by key, and equal keys by position. Not generic: the code of a sort takes ten kilobytes for each type it is compiled for.
 fn sort_keyed(elements: &mut [Keyed]) {
     elements.sort_unstable_by_key(|e| e.unique_key());
 }

@@ -164,7 +164,7 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
     let dtype = promoted(cx, &args)?;
     let mut x = cx.tensor(0)?.clone();
     if dtype == DType::Bool {
-        // Of bools PyTorch takes one bound, a tensor.
+        // PyTorch clamps bool tensors only by a single bound that is a tensor.
         let op = match (cx.arg(bounds[0])?.as_tensor(), bounds) {
             (Some(_), [_]) => None,
             (Some(_), _) => Some("clamp_cpu"),

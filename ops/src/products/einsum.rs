@@ -323,7 +323,7 @@ fn tensordot(cx: &KernelCx<'_>) -> Computed {
         return Err(wrong("both inputs should have same dtype".to_owned()));
     }
     if a.dtype() == DType::Bool && a.numel() > 0 && b.numel() > 0 {
-        // As of the product of matrices that PyTorch makes of it.
+        // PyTorch computes `tensordot` with `mm`, which does not support bool.
         return Err(TensorError::DType { op: "addmm_impl_cpu_", dtype: a.dtype() }.into());
     }
     let name = |i: usize| Label::Dots(i);

@@ -24,33 +24,34 @@ fn magnitudes(x: &Tensor) -> Computed {
 
 fn folded<T: Real>(x: &Tensor, p: f64, mask: u64, keep: bool) -> Computed {
     let power = T::from_f64(p);
-    if p.is_infinite() {
-        let (identity, is_max) = if p > 0.0 { (T::ZERO, true) } else { (T::INFINITY, false) };
-        let same = |v: T| v;
-        return Ok(match is_max {
-            true => fold(x, mask, keep, Binary { identity, f: |a: T, b: T| a.max_nan(b) }, same)?,
-            false => fold(x, mask, keep, Binary { identity, f: |a: T, b: T| a.min_nan(b) }, same)?,
-        });
+    let same = |v: T| v;
+    if p == f64::INFINITY {
+        let max = Binary { identity: T::ZERO, f: |a: T, b: T| a.max_nan(b) };
+        return Ok(fold(x, mask, keep, max, same)?);
     }
-    // One sum for all orders, with what is done to its elements and to the sums.
+    if p == f64::NEG_INFINITY {
+        let min = Binary { identity: T::INFINITY, f: |a: T, b: T| a.min_nan(b) };
+        return Ok(fold(x, mask, keep, min, same)?);
+    }
+    // All finite orders share one loop of sums: `terms` are the summed powers, `root` is applied to each sum.
     let (terms, root): (Tensor, Root<T>) = match p {
-        0.0 => (unary::<T, T>(x, |v: T| if v == T::ZERO { T::ZERO } else { T::ONE })?, Root::First),
-        1.0 => (x.clone(), Root::First),
+        0.0 => (unary::<T, T>(x, |v: T| if v == T::ZERO { T::ZERO } else { T::ONE })?, Root::None),
+        1.0 => (x.clone(), Root::None),
         2.0 => (unary::<T, T>(x, |v: T| v * v)?, Root::Square),
         _ => (unary::<T, T>(x, move |v: T| v.pow(power))?, Root::Of(T::ONE / power)),
     };
     let add = Binary { identity: T::ZERO, f: |a: T, b: T| a + b };
     Ok(fold(&terms, mask, keep, add, move |v: T| match root {
-        Root::First => v,
+        Root::None => v,
         Root::Square => v.sqrt(),
         Root::Of(inverse) => v.pow(inverse),
     })?)
 }
 
-/// The root of a sum of powers.
+/// The root that is taken of a sum of powers.
 #[derive(Clone, Copy)]
 enum Root<T> {
-    First,
+    None,
     Square,
     /// The power that is the root.
     Of(T),

@@ -166,14 +166,14 @@ fn interleaving(repeats: &Tensor, output_size: Option<i64>) -> Computed {
 fn repeat_interleave(cx: &KernelCx<'_>) -> Computed {
     let (x, dim, output_size) = (cx.tensor(0)?, cx.opt_int(2)?, cx.opt_int(3)?);
     let x = if dim.is_none() { x.reshape(&[-1])? } else { x.clone() };
-    if x.rank() == 0 {
-        return Err(KernelError::new(
-            Fault::Input,
-            "IndexError",
-            "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
-        ));
-    }
     let d = wrap_dim(dim.unwrap_or(0), x.rank())?;
+    if x.rank() == 0 {
+        let text = match cx.arg(1)?.as_tensor() {
+            Some(_) => "Dimension specified as 0 but tensor has no dimensions",
+            None => "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+        };
+        return Err(KernelError::new(Fault::Input, "IndexError", text));
+    }
     let n = x.sizes()[d];
     let repeats = match cx.arg(1)?.as_tensor() {
         Some(r) if r.numel() == 1 => r.reshape(&[1])?.expand(&[n])?,

@@ -41,10 +41,7 @@ impl Torch {
                     "the tensor requires a gradient; pass `tensor.detach()`",
                 ));
             }
-            let tensor = self.take(&object.call_method0("detach")?, loans)?;
-            // Nothing is recorded, but the program may ask.
-            tensor.set_requires_grad(true);
-            return Ok(tensor);
+            return self.take(&object.call_method0("detach")?, loans);
         }
         let take = |object: &Bound<'py, PyAny>, loans: &mut Loans, access| match &self.exchange {
             Some(exchange) => exchange.take(object, loans, access),

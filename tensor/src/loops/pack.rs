@@ -104,7 +104,7 @@ const fn computes(from: DType, to: DType) -> bool {
     matches!((from, to), (DType::F16 | DType::BF16, _) | (_, DType::F16 | DType::BF16))
 }
 
-/// A conversion that computes.
+/// A conversion from or to f16 or bf16, compiled for several instruction sets.
 struct Contiguous<'a, S: Element, D: Element> {
     from: &'a [S::Raw],
     to: &'a mut [MaybeUninit<D::Raw>],
