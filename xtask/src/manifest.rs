@@ -69,6 +69,12 @@ impl Manifest {
         names
     }
 
+    /// Returns the keys and values of a table; none if it is absent.
+    pub(crate) fn entries(&self, table: &str) -> impl Iterator<Item = (&str, &str)> {
+        let table = self.tables.iter().filter(move |(name, _)| name == table);
+        table.flat_map(|(_, entries)| entries).map(|(key, value)| (key.as_str(), value.as_str()))
+    }
+
     fn get(&self, table: &str, key: &str) -> Option<&str> {
         let (_, entries) = self.tables.iter().find(|(name, _)| name == table)?;
         entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())

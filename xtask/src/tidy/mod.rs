@@ -4,6 +4,7 @@ mod code_map;
 mod codes;
 mod dependencies;
 mod invariants;
+mod levels;
 mod links;
 mod modules;
 mod sizes;
@@ -25,6 +26,7 @@ const CHECKS: &[Check] = &[
     unsafety::check,
     links::check,
     dependencies::check,
+    levels::check,
     invariants::check,
 ];
 
