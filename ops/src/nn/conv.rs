@@ -371,7 +371,7 @@ struct ArgPositions {
     /// The output padding of a transposed convolution.
     output: Option<usize>,
     /// Whether the result of an input without channels has none.
-    keeps_no_channels: bool,
+    is_empty_without_channels: bool,
 }
 
 /// `(input, weight, bias, stride, padding, dilation, groups)`.
@@ -381,7 +381,7 @@ const FORWARD: ArgPositions = ArgPositions {
     dilation: Some(5),
     groups: Some(6),
     output: None,
-    keeps_no_channels: true,
+    is_empty_without_channels: true,
 };
 
 /// Shape rule of a convolution.
@@ -397,7 +397,7 @@ fn shape_of_general() -> ResultShapes {
         dilation: Some(5),
         groups: Some(8),
         output,
-        keeps_no_channels: true,
+        is_empty_without_channels: true,
     };
     ResultShapes::either(6, shape(positions(Some(7))), shape(positions(None)))
 }
@@ -432,7 +432,7 @@ fn sizes(cx: &mut ShapeCx<'_>, positions: ArgPositions) -> Option<Dims> {
     // Without a batch dimension, the spatial dimensions start one earlier.
     let lead = x.len().checked_sub(space).filter(|lead| (1..=2).contains(lead))?;
     let channels = match positions.output {
-        None if positions.keeps_no_channels => channels(cx, x[lead - 1], &w),
+        None if positions.is_empty_without_channels => channels(cx, x[lead - 1], &w),
         None => w[0],
         Some(_) => {
             let groups = positions.groups.map_or(Dim::Known(1), |i| cx.number(i));
@@ -559,7 +559,8 @@ pub(super) fn family() -> Vec<OpDef> {
                     let list = || IValue::ints(vec![1, 1]);
                     vec![list(), list(), list(), IValue::Int(1)]
                 });
-                let positions = ArgPositions { stride: 4, padding: 3, keeps_no_channels: false, ..FORWARD };
+                let positions =
+                    ArgPositions { stride: 4, padding: 3, is_empty_without_channels: false, ..FORWARD };
                 d.with(shape(positions))
                     .with(Dtype::same_as(0))
                     .with(sized(SIZES[1], args).tolerance(1e-4, 1e-4))
@@ -624,7 +625,7 @@ pub(super) fn family() -> Vec<OpDef> {
                 dilation: row.dilation,
                 groups: None,
                 output: row.output_padding,
-                keeps_no_channels: false,
+                is_empty_without_channels: false,
             };
             d.with(shape(positions)).with(Dtype::same_as(0)).with(sample.tolerance(1e-4, 1e-4))
         };
