@@ -272,8 +272,8 @@ mod tests {
     }
 
     /// Detected by the results (`first`), by whether the right side runs if the left one does (`form`), by an error that
-    /// only the left side raises (`removes`) or that has another message (`order`), and by memory that only one result
-    /// shares with a variable (`copies`).
+    /// only the left side raises (`removes`) or that has another message (`order`), by memory that only one result
+    /// shares with a variable (`copies`), and by NaN and zeros of complex numbers (`zeros`).
     #[test]
     fn wrong_rules_are_detected() {
         let registry = crate::registry();
@@ -284,13 +284,14 @@ rule order [exact]: dot(%a, %b) => dot(%b, %a)
 rule right [exact]: dot(%a, %b) => dot(%b, %a) where same_type(%a, %b), rank(%a, 1)
 rule removes [exact]: view(view(%x, %a:int[]), %b:int[]) => view(%x, %b)
 rule copies [exact]: contiguous(%x) => %x
+rule zeros [exact]: add.Tensor(%x, %y) => add.Tensor(%y, %x) where same_type(%x, %y)
 ";
         let mut rules = RuleSet::new();
         rules.add(&Source::new("wrong.rules", text), &registry, &Vocabulary::standard()).expect("they read");
         let trials = try_rules(&registry, &rules, TrialLimits::default());
         let wrong: Vec<&str> =
             trials.iter().filter(|t| t.failure.is_some()).map(|t| t.rule.as_str()).collect();
-        assert_eq!(wrong, ["first", "form", "order", "removes", "copies"]);
+        assert_eq!(wrong, ["first", "form", "order", "removes", "copies", "zeros"]);
     }
 
     #[test]

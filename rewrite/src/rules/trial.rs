@@ -355,8 +355,8 @@ fn type_of(value: &IValue) -> Type {
 
 /// Draws random values for the variables.
 fn draw(instance: &Instance, class: Exactness, g: &mut Gen<'_>) -> Vec<IValue> {
-    const DTYPES: [DType; 7] =
-        [DType::F32, DType::F32, DType::F64, DType::I64, DType::I32, DType::U8, DType::Bool];
+    const DTYPES: [DType; 8] =
+        [DType::F32, DType::F32, DType::F64, DType::C128, DType::I64, DType::I32, DType::U8, DType::Bool];
     let dtype = *g.pick(&DTYPES);
     let mixed = g.one_in(4);
     let full = match g.below(4) {
@@ -482,13 +482,11 @@ fn same(class: Exactness, a: &Tensor, b: &Tensor) -> bool {
 
 /// Whether zeros have equal signs.
 fn signs_agree(a: &Tensor, b: &Tensor) -> flambeau_tensor::Result<bool> {
-    if !a.dtype().is_floating() {
-        return Ok(true);
-    }
+    let agree = |x: f64, y: f64| x.is_nan() || x.is_sign_negative() == y.is_sign_negative();
     let (x, y) = (a.to_scalars()?, b.to_scalars()?);
     Ok(x.iter().zip(&y).all(|(p, q)| {
-        let (p, q) = (p.to_f64(), q.to_f64());
-        p.is_nan() || p.is_sign_negative() == q.is_sign_negative()
+        let (p, q) = (p.to_complex(), q.to_complex());
+        agree(p.re, q.re) && agree(p.im, q.im)
     }))
 }
 
