@@ -221,6 +221,13 @@ for_each_operation! {
     ListSetF,
     /// … of bools.
     ListSetB,
+    /// As `ListSetI`, followed by the next instruction, a [`ListNext`](Self::ListNext) that reads the element behind the assigned one:
+    /// one comparison tests both positions. If there is no such element, it only assigns.
+    ListSetNextI,
+    /// … of f64.
+    ListSetNextF,
+    /// … of bools.
+    ListSetNextB,
     /// Element `s[b]` of the list `v[a]` = `operand c`.
     ListSetV,
     /// Appends `s[b]` to the list `v[a]` of integers.

@@ -111,8 +111,8 @@ impl Code {
         };
         // The kind of a word that is stored in a list.
         let element = match op {
-            ListSetF | AppendF => ScalarKind::Float,
-            ListSetB | AppendB => ScalarKind::Bool,
+            ListSetF | ListSetNextF | AppendF => ScalarKind::Float,
+            ListSetB | ListSetNextB | AppendB => ScalarKind::Bool,
             _ => ScalarKind::Int,
         };
         match op {
@@ -155,7 +155,7 @@ impl Code {
                 format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
             }
             ListGetV | StrGet => format!("v{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
-            ListSetI | ListSetF | ListSetB => {
+            ListSetI | ListSetF | ListSetB | ListSetNextI | ListSetNextF | ListSetNextB => {
                 format!("{name} {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, element))
             }
             ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),

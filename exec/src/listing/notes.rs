@@ -67,6 +67,10 @@ impl<'c> Notes<'c> {
             ListSetI | ListSetF | ListSetB | AppendI | AppendF | AppendB => {
                 notes.push(self.lock(i.a, self.operand(node, 0)));
             }
+            ListSetNextI | ListSetNextF | ListSetNextB => {
+                notes.push(self.lock(i.a, self.operand(node, 0)));
+                notes.push(format!("fetches the element of {}", at + 1));
+            }
             ListSetV => {
                 notes.push(self.lock(i.a, self.operand(node, 0)));
                 notes.extend(self.counted_field(i.c, "the list keeps it"));

@@ -233,6 +233,31 @@ pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word
     }
 }
 
+/// Sets element `at` of a list of words; returns the element behind it, if there is one, and `None` if nothing was set.
+#[inline(always)]
+pub(super) fn set_and_next<T: Element>(
+    v: &mut [IValue],
+    list: u32,
+    at: i64,
+    word: u64,
+) -> Option<Option<u64>> {
+    let items = own_list(list, v).and_then(T::of)?;
+    // An index below the last position: neither access has a check of its own.
+    let last = items.len().checked_sub(1)?;
+    if (at as usize) < last {
+        items[at as usize] = T::from_word(word);
+        return Some(Some(items[at as usize + 1].to_word()));
+    }
+    let set = match items.get_mut(at as usize) {
+        Some(item) => {
+            *item = T::from_word(word);
+            true
+        }
+        None => set_from_end(items, at, word),
+    };
+    set.then_some(None)
+}
+
 /// Sets an element whose index may count from the end.
 #[inline(never)]
 fn set_from_end<T: Element>(items: &mut [T], at: i64, word: u64) -> bool {

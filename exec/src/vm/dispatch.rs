@@ -237,6 +237,24 @@ macro_rules! dispatch {
             Opcode::ListSetB => {
                 if !common::set_element::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
+            Opcode::ListSetNextI => {
+                match common::set_and_next::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
+                    Some(element) => $jump!(fetched element),
+                    None => $step,
+                }
+            }
+            Opcode::ListSetNextF => {
+                match common::set_and_next::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
+                    Some(element) => $jump!(fetched element),
+                    None => $step,
+                }
+            }
+            Opcode::ListSetNextB => {
+                match common::set_and_next::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
+                    Some(element) => $jump!(fetched element),
+                    None => $step,
+                }
+            }
             Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
             Opcode::AppendF => if !common::append::<f64>($values.v, $i.a, $s.get($i.b)) $step,
             Opcode::AppendB => if !common::append::<bool>($values.v, $i.a, $s.get($i.b)) $step,
@@ -445,7 +463,9 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // condition that the next instruction is, if the current one says so:
     // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`;
     // `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to the position `trip` and evaluates `next`; if
-    // there is an element, it evaluates `store` and jumps to the target, in case of an error so many instructions before it.
+    // there is an element, it evaluates `store` and jumps to the target, in case of an error so many instructions before it;
+    // `jump!(fetched element)` performs the `ListNext` that the next instruction is, if its element is known:
+    // `if let Some(word) = element && let Some(end) = next.next() { /* add 1 to s[end.d] */ s.set(end.a, word); jump!(end, true); }`.
     macro_rules! jump {
         (skip $count:expr) => {{
             let count = $count;
@@ -464,6 +484,16 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
                     let first = Instr { c: $i.c - $gets, ..*$i };
                     jump!(first, true);
                 }
+            }
+        };
+        (fetched $element:expr) => {
+            if let Some(word) = $element
+                && let Some(end) = next.next()
+            {
+                watch.executed(|| instrs.len() - next.len() - 1);
+                s.set(u32::from(end.d), s.int(u32::from(end.d)).wrapping_add(1) as u64);
+                s.set(end.a, word);
+                jump!(end, true);
             }
         };
         (tested $i:ident, $word:expr) => {
@@ -576,9 +606,9 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
             };
             steps::put(&mut v[i.a as usize], value);
         }
-        Opcode::ListSetI => set(i, ScalarKind::Int, code, s, v)?,
-        Opcode::ListSetF => set(i, ScalarKind::Float, code, s, v)?,
-        Opcode::ListSetB => set(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::ListSetI | Opcode::ListSetNextI => set(i, ScalarKind::Int, code, s, v)?,
+        Opcode::ListSetF | Opcode::ListSetNextF => set(i, ScalarKind::Float, code, s, v)?,
+        Opcode::ListSetB | Opcode::ListSetNextB => set(i, ScalarKind::Bool, code, s, v)?,
         Opcode::ListSetV => {
             let value = steps::fetch(Operand(i.c), code, s, v);
             match steps::own_list(i.a, v) {

@@ -160,6 +160,45 @@ def keys(known: Dict[str, int]):
         s += c
     return s
 
+def halves(a: List[float], b: List[bool], c: List[int]):
+    for i in range(len(a)):
+        a[i] = a[i] / 2
+    for i in range(len(b)):
+        b[i] = not b[i]
+    for i in range(1, len(c)):
+        c[i] = c[i] + c[i - 1]
+    return a, b, c
+
+
+def skips(items: List[int]):
+    for i in range(len(items)):
+        if items[i] % 2 == 0:
+            continue
+        if items[i] > 8:
+            break
+        items[i] = items[i] * 10
+    return items
+
+
+def ahead(items: List[int]):
+    s = 0
+    for i in range(len(items)):
+        s += items[i]
+        if i + 1 < len(items):
+            items[i + 1] += s
+        items[i] = s
+    return items
+
+
+def other_list(a: List[int], b: List[int]):
+    for i in range(len(a)):
+        b[i] = a[i]
+    same = a
+    for i in range(len(a)):
+        same[i] = a[i] + 1
+    return a, b
+
+
 # run: elements([1, 2, 3], [0.5, 1.5], [True, False, True], ["x", "", "yz"]) == (18, 1.75, 2, 'x..yz.')
 # run: elements([], [], [], []) == (0, 0.0, 0, '')
 # run: built(0) == ([], 0)
@@ -186,3 +225,11 @@ def keys(known: Dict[str, int]):
 # run: keys({"a": 2, "b": 1}) == 'aba2b1a'
 # run: keys({}) == ''
 # run: tensors([tensor([2.0]), tensor([3.0])]) == (5, [tensor([3.0]), tensor([4.0])])
+# run: halves([1.0, 3.0], [True, False, True], [1, 2, 3, 4]) == ([0.5, 1.5], [False, True, False], [1, 3, 6, 10])
+# run: halves([], [], []) == ([], [], [])
+# run: halves([1.0], [True], [7]) == ([0.5], [False], [7])
+# run: skips([2, 3, 4, 5, 9, 7]) == [2, 30, 4, 50, 9, 7]
+# run: skips([3]) == [30]
+# run: ahead([1, 2, 3]) == [1, 4, 11]
+# run: other_list([1, 2], [0, 0, 5]) == ([2, 3], [1, 2, 5])
+# run: other_list([1, 2], [0]) raises "list index out of range"

@@ -81,6 +81,6 @@ def doubled(items: List[int]):
 #    2  JILe s3, 0 -> 7
 #    3  s5 = ListGetI v0, s4                         ; may lock v0: the caller may hold it
 #    4  s5 = IMul s5, 2
-#    5  ListSetI v0, s4, s5                          ; may lock v0: the caller may hold it
+#    5  ListSetNextI v0, s4, s5                      ; may lock v0: the caller may hold it; fetches the element of 6
 #    6  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
 #    7  Ret (move v0)

@@ -136,7 +136,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             }
         }
         ListGetV | StrGet | DictAtV => f(Read(i.c)),
-        ListSetI | ListSetF | ListSetB => {
+        ListSetI | ListSetF | ListSetB | ListSetNextI | ListSetNextF | ListSetNextB => {
             f(Read(i.b));
             f(Read(i.c));
         }
