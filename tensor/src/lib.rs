@@ -71,5 +71,5 @@ pub use num_complex::Complex;
 pub use scalar::Scalar;
 pub use shared::Shared;
 pub use storage::{ForeignBytes, Storage, WriteProtection};
-pub use tensor::{AutogradSlot, Tensor};
+pub use tensor::{AutogradSlot, AutogradState, Tensor};
 pub use view::infer_sizes;

@@ -21,8 +21,14 @@ use crate::layout::Layout;
 use crate::shared::Shared;
 use crate::storage::Storage;
 
-/// Autograd's state of a tensor; opaque to this crate.
-pub type AutogradSlot = Arc<dyn Any + Send + Sync>;
+/// Autograd's state of a tensor; mostly opaque to this crate.
+pub trait AutogradState: Any + Send + Sync {
+    /// Whether the tensor is a view of a tensor that requires a gradient.
+    fn base_requires_grad(&self) -> bool;
+}
+
+/// A shared [`AutogradState`].
+pub type AutogradSlot = Arc<dyn AutogradState>;
 
 /// One state of a tensor's metadata.
 pub(crate) struct Meta {
@@ -36,6 +42,14 @@ struct Extra {
     /// Later records, kept while the tensor lives. Each is a leaked box, freed on drop.
     records: Mutex<Vec<NonNull<Meta>>>,
     autograd: Mutex<Option<AutogradSlot>>,
+}
+
+impl Extra {
+    #[cold]
+    fn base_requires_grad(&self) -> bool {
+        let state = self.autograd.lock().clone();
+        state.is_some_and(|state| state.base_requires_grad())
+    }
 }
 
 struct TensorImpl {
@@ -283,9 +297,15 @@ impl Tensor {
         self.0.is_unique() && self.0.extra.get().is_none() && self.storage().ref_count() == 1
     }
 
-    /// Returns whether gradients are computed for the tensor.
+    /// Returns whether gradients are computed for the tensor: it is marked, or a view of a tensor that requires a gradient.
     #[inline]
     pub fn requires_grad(&self) -> bool {
+        self.is_marked_required() || self.0.extra.get().is_some_and(|extra| extra.base_requires_grad())
+    }
+
+    /// Returns whether the tensor itself is marked by [`Tensor::set_requires_grad`].
+    #[inline]
+    pub fn is_marked_required(&self) -> bool {
         self.0.requires_grad.load(Ordering::Relaxed)
     }
 
@@ -295,7 +315,7 @@ impl Tensor {
         self.0.is_unique()
     }
 
-    /// Sets whether gradients are computed for the tensor.
+    /// Marks the tensor as one for which gradients are computed, or removes the mark.
     #[inline]
     pub fn set_requires_grad(&self, wanted: bool) {
         self.0.requires_grad.store(wanted, Ordering::Relaxed);

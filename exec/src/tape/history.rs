@@ -10,7 +10,8 @@ use super::{Derivative, FormulaInput};
 use crate::error::KernelError;
 use flambeau_ir::OpId;
 use flambeau_ir::value::{Generator, IValue, List};
-use flambeau_tensor::Tensor;
+use flambeau_tensor::{AutogradSlot, AutogradState, Tensor};
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -300,7 +301,7 @@ impl Drop for AccumulatedGrad {
         let mut next = self.0.get_mut().take();
         while let Some(tensor) = next {
             let meta = if tensor.is_only_handle() { tensor.set_autograd(None) } else { None };
-            let meta = meta.and_then(|meta| meta.downcast::<MetaCell>().ok()).and_then(Arc::into_inner);
+            let meta = meta.and_then(MetaCell::of).and_then(Arc::into_inner);
             let grad = meta.and_then(|meta| meta.0.into_inner().grad).and_then(Arc::into_inner);
             next = grad.and_then(|grad| grad.0.lock().take());
         }
@@ -310,6 +311,21 @@ impl Drop for AccumulatedGrad {
 /// The object attached to a tensor that holds its metadata.
 #[derive(Default)]
 struct MetaCell(Mutex<AutogradMeta>);
+
+impl MetaCell {
+    fn of(state: AutogradSlot) -> Option<Arc<MetaCell>> {
+        let state: Arc<dyn Any + Send + Sync> = state;
+        state.downcast().ok()
+    }
+}
+
+impl AutogradState for MetaCell {
+    fn base_requires_grad(&self) -> bool {
+        // The base is asked without the lock.
+        let base = self.0.lock().view.as_ref().map(|view| view.base.clone());
+        base.is_some_and(|base| base.requires_grad())
+    }
+}
 
 /// Autograd metadata of a tensor.
 #[derive(Default, Clone)]
@@ -326,7 +342,7 @@ struct AutogradMeta {
 /// Returns a part of the metadata; `None` if the tensor has no metadata or not this part. `part` runs under the lock, so that a call
 /// copies what it needs only.
 fn part<R>(tensor: &Tensor, part: impl FnOnce(&AutogradMeta) -> Option<R>) -> Option<R> {
-    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok())?;
+    let cell = tensor.autograd().and_then(MetaCell::of)?;
     let meta = cell.0.lock();
     part(&meta)
 }
@@ -336,7 +352,7 @@ fn meta(tensor: &Tensor) -> AutogradMeta {
 }
 
 fn set_meta(tensor: &Tensor, meta: AutogradMeta) {
-    let cell = tensor.autograd().and_then(|meta| meta.downcast::<MetaCell>().ok());
+    let cell = tensor.autograd().and_then(MetaCell::of);
     match cell {
         Some(cell) => *cell.0.lock() = meta,
         None => drop(tensor.set_autograd(Some(Arc::new(MetaCell(Mutex::new(meta)))))),
@@ -350,10 +366,19 @@ pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
         return Some(edge);
     }
     let mut own = meta(tensor);
-    if let Some(view) = own.view.as_mut().filter(|view| view.origin != ViewOrigin::Unrecorded) {
+    if let Some(view) =
+        own.view.as_mut().filter(|_| !tensor.is_marked_required() || own.gradient_edge.is_some())
+    {
         let base = gradient_edge(&view.base);
         let base_node = base.as_ref().map_or(0, |edge| edge.node.id);
-        if base_node != view.base_node {
+        let is_followed = view.origin != ViewOrigin::Unrecorded;
+        // A base that was marked after the view was made, and not written, has no history that the view could follow.
+        let is_marked =
+            view.base_node == 0 && base.as_ref().is_some_and(is_leaf) && view.version == tensor.version();
+        if base.is_some() && (!is_followed || is_marked) {
+            return Some(unconnected_edge(tensor));
+        }
+        if is_followed && base_node != view.base_node {
             view.base_node = base_node;
             own.gradient_edge = base.map(|base| view_edge(base, tensor, view.positions.as_deref()));
             tensor.set_requires_grad(own.gradient_edge.is_some());
@@ -363,13 +388,9 @@ pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
             return own.gradient_edge;
         }
     }
-    if own.gradient_edge.is_none() && tensor.requires_grad() {
+    if own.gradient_edge.is_none() && tensor.is_marked_required() {
         let grad = Arc::<AccumulatedGrad>::default();
-        own.gradient_edge = Some(Edge {
-            node: Node::new(NodeKind::Leaf(Arc::downgrade(&grad)), Vec::new()),
-            output: 0,
-            geometry: Geometry::of(tensor),
-        });
+        own.gradient_edge = Some(leaf_edge(tensor, Arc::downgrade(&grad)));
         own.grad = Some(grad);
         // A view of a base without gradient becomes a leaf: the base is irrelevant, since views of this tensor are
         // views of a leaf.
@@ -377,6 +398,17 @@ pub(super) fn gradient_edge(tensor: &Tensor) -> Option<Edge> {
         set_meta(tensor, own.clone());
     }
     own.gradient_edge
+}
+
+fn leaf_edge(tensor: &Tensor, grad: Weak<AccumulatedGrad>) -> Edge {
+    let node = Node::new(NodeKind::Leaf(grad), Vec::new());
+    Edge { node, output: 0, geometry: Geometry::of(tensor) }
+}
+
+/// Returns the gradient edge of a view that requires a gradient because its base does, but has no history: results computed from it
+/// require gradients, which reach no tensor.
+fn unconnected_edge(view: &Tensor) -> Edge {
+    leaf_edge(view, Weak::new())
 }
 
 /// Whether an edge refers to a leaf: a tensor that requires a gradient and is not a recorded result.

@@ -520,16 +520,16 @@ fn check_target(before: &PreCallState, schema: &FunctionSchema, target: usize) -
         )));
     }
     let IValue::Tensor(tensor) = &before.args[target] else { return Ok(()) };
-    let own = before.arg_edges[target].start;
-    if before.edges[own].as_ref().is_some_and(history::is_leaf) {
-        return Err(KernelError::input(
-            "a leaf Variable that requires grad is being used in an in-place operation.",
-        ));
-    }
     let base = history::base(tensor);
     if !base.ptr_eq(tensor) && history::gradient_edge(&base).as_ref().is_some_and(history::is_leaf) {
         return Err(KernelError::input(
             "a view of a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
+    }
+    let own = before.arg_edges[target].start;
+    if before.edges[own].as_ref().is_some_and(history::is_leaf) {
+        return Err(KernelError::input(
+            "a leaf Variable that requires grad is being used in an in-place operation.",
         ));
     }
     Ok(())

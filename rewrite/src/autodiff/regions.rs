@@ -3,7 +3,8 @@
 //! A differentiated graph runs without a tape, so the grad mode at each node has to be known when the graph is made. Context
 //! managers become calls of their methods ([`expand_contexts`]), which are inlined; the calls of `set_grad_enabled` that remain
 //! must have statically known arguments ([`resolve_grad_mode`]). Results of nodes in a region with grad mode off are detached,
-//! so that activity ends there. A tensor requires a gradient if it is active; [`resolve_requires_grad`] folds the query to a
+//! so that activity ends there. A view of them that is used elsewhere is refused: unlike other results, it requires a gradient if its
+//! base does. A tensor requires a gradient if it is active; [`resolve_requires_grad`] folds the query to a
 //! constant.
 
 use super::NotDifferentiable;
@@ -13,7 +14,7 @@ use super::input_facts::KnownTypes;
 use super::reverse::{FormulaGraphs, Helper, inlined};
 use flambeau_exec::tape::RecordingQuery;
 use flambeau_ir::attr::names;
-use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, Prim, Type, ValueId, WalkStep};
+use flambeau_ir::{At, Attr, BlockId, Editor, Graph, IValue, NodeId, NodeSet, Prim, Type, ValueId, WalkStep};
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -57,6 +58,10 @@ pub fn resolve_grad_mode(graph: &mut Graph, formulas: &dyn FormulaGraphs) -> Res
         return Ok(());
     }
     let modes = Modes::of(graph)?;
+    if let Some(view) = modes.escaping_view(graph) {
+        let reason = "makes a view where gradients are not enabled that is used where they are, or returned";
+        return Err(NotDifferentiable::at(graph, view, reason));
+    }
     // PyTorch refuses recorded writes to the memory of such views.
     let writes = |n: NodeId| graph.op(n).row().is_some() && graph.effects(n).may_write();
     if let Some(view) = modes.views.first().filter(|_| graph.nodes_deep().any(writes)) {
@@ -123,6 +128,8 @@ struct Modes {
     writes: Vec<NodeId>,
     /// Operators that return views with grad mode off.
     views: Vec<NodeId>,
+    /// All operators with grad mode off, but for queries.
+    operators: NodeSet,
 }
 
 impl Modes {
@@ -163,8 +170,20 @@ impl Modes {
         Ok(found)
     }
 
+    /// Returns a view of which more is observed than its elements by operators with grad mode off: it requires a gradient if its base
+    /// does, although no gradient reaches it.
+    fn escaping_view(&self, graph: &Graph) -> Option<NodeId> {
+        let escapes = |view: &NodeId| {
+            graph.results(*view).any(|v| graph.uses(v).any(|used| !self.operators.contains(used.user)))
+        };
+        self.views.iter().copied().find(escapes)
+    }
+
     /// Adds the tensors that a node computes with grad mode off.
     fn disable(&mut self, graph: &Graph, node: NodeId) -> Result<(), NotDifferentiable> {
+        if graph.op(node).row().is_some() && query(graph, node).is_none() {
+            self.operators.insert(node);
+        }
         if graph.op(node).row().is_some() && graph.effects(node).may_write() {
             let lists = graph.operands(node).any(|v| graph.ty(v).list_elem().is_some_and(Type::is_tensor));
             if writes_outside(graph, node) && !lists {
