@@ -7,16 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::{Prim, Symbol};
+use flambeau::ir::Symbol;
 use flambeau::{Entry, Error, IValue, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
+use crate::brief;
 use crate::errors::misuse;
 use crate::graph::PyGraph;
 use crate::host::{Hosted, with_cause};
-use crate::program::{PyProgram, host, run, with_raised};
+use crate::program::{PyProgram, host, run};
 use crate::rng;
 use crate::values::{Call, Library, gradient_required, or_raise};
 
@@ -114,6 +115,14 @@ impl PyFunction {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let has_compiled = self.has_run.load(Ordering::Relaxed);
+        if self.is_brief
+            && has_compiled
+            && kwargs.is_none()
+            && let Some(result) = brief::call(&self.entry, args)
+        {
+            return Ok(result);
+        }
         self.run(Call::of(py, &self.program), args, kwargs)
     }
 
@@ -161,11 +170,7 @@ impl PyFunction {
             raised = self.program.serve(&mut host, library, generator.as_ref());
             self.entry.call_on(&values, &named, &mut host)
         };
-        let result = if self.is_brief && self.has_run.load(Ordering::Relaxed) {
-            with_raised(py, part)
-        } else {
-            run(py, part)
-        };
+        let result = run(py, part);
         if !self.has_run.load(Ordering::Relaxed) {
             self.has_run.store(true, Ordering::Relaxed);
         }
@@ -211,7 +216,7 @@ impl PyFunction {
     }
 
     pub(crate) fn new(program: Hosted, entry: Entry) -> PyFunction {
-        let is_brief = is_brief(entry.graph());
+        let is_brief = brief::is_brief(entry.graph());
         PyFunction { program, entry, is_brief, has_run: AtomicBool::new(false) }
     }
 
@@ -345,26 +350,6 @@ impl Arguments {
         self.values.clear();
         self.named.clear();
     }
-}
-
-/// Maximum number of nodes of a brief function.
-const MAX_BRIEF: usize = 64;
-
-/// Returns whether a function computes numbers in less time than the interpreter lock takes to be released and taken: it has few nodes,
-/// all operators of numbers, and no loops or calls. Such operators do not call Python, so a run that holds the lock waits for nothing.
-fn is_brief(graph: &flambeau::Graph) -> bool {
-    let is_number = |value| {
-        let ty = graph.ty(value);
-        ty == Type::INT || ty == Type::FLOAT || ty == Type::BOOL || ty == Type::NONE
-    };
-    graph.node_count() <= MAX_BRIEF
-        && graph.inputs().all(is_number)
-        && graph.nodes_deep().all(|node| {
-            let is_known = graph.op_name(node).ns() == "aten"
-                || graph.is_prim(node, Prim::Constant)
-                || graph.is_prim(node, Prim::If);
-            is_known && graph.results(node).all(is_number)
-        })
 }
 
 /// Whether a trace records the calls of some thread.

@@ -4,6 +4,7 @@
 //! classes and functions here, or the compiler's own.
 
 mod aliases;
+mod brief;
 mod containers;
 mod dlpack;
 mod errors;

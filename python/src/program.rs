@@ -59,14 +59,9 @@ pub(crate) fn set_raised(error: PyErr) {
 /// Runs a part of a program without the interpreter lock. An exception that a signal handler or hook raised during the run
 /// replaces the run's error.
 pub(crate) fn run<T: Send>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error> + Send) -> PyResult<T> {
-    with_raised(py, || py.detach(part))
-}
-
-/// Runs a part as [`run`] does, `part` with or without the lock.
-pub(crate) fn with_raised<T>(py: Python<'_>, part: impl FnOnce() -> Result<T, Error>) -> PyResult<T> {
     // A hook calls programs as well: the exceptions of the outer run are not those of the inner one.
     let outer = KEPT.take();
-    let result = part();
+    let result = py.detach(part);
     let kept = KEPT.replace(outer);
     or_raise(py, result).map_err(|error| {
         let Kept { raised, of_kernel } = kept.map(|kept| *kept).unwrap_or_default();
