@@ -62,7 +62,7 @@ pub(super) enum Iteration {
     Element(u64),
     /// There is none.
     End,
-    /// Left to the instruction that reads the first element, which reports the error.
+    /// Left to another instruction, which reports the error: that which reads the first element, or assigns this one.
     Other,
 }
 
@@ -223,7 +223,12 @@ fn shared(list: u32, values: &ValueFrame<'_, '_>, read: impl FnOnce(&ListItems) 
 /// Sets element `at` of a list of words; returns whether that was possible.
 #[inline(never)]
 pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> bool {
-    let Some(items) = own_list(list, v).and_then(T::of) else { return false };
+    own_list(list, v).and_then(T::of).is_some_and(|items| set_in(items, at, word))
+}
+
+/// Sets element `at` of a list; returns whether there is such an element.
+#[inline(always)]
+fn set_in<T: Element>(items: &mut [T], at: i64, word: u64) -> bool {
     match items.get_mut(at as usize) {
         Some(item) => {
             *item = T::from_word(word);
@@ -233,29 +238,16 @@ pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word
     }
 }
 
-/// Sets element `at` of a list of words; returns the element behind it, if there is one, and `None` if nothing was set.
-#[inline(always)]
-pub(super) fn set_and_next<T: Element>(
-    v: &mut [IValue],
-    list: u32,
-    at: i64,
-    word: u64,
-) -> Option<Option<u64>> {
-    let items = own_list(list, v).and_then(T::of)?;
-    // An index below the last position: neither access has a check of its own.
-    let last = items.len().checked_sub(1)?;
-    if (at as usize) < last {
-        items[at as usize] = T::from_word(word);
-        return Some(Some(items[at as usize + 1].to_word()));
+/// Sets element `at` of a list of words; returns the element behind it.
+#[inline(never)]
+pub(super) fn set_and_next<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> Iteration {
+    let Some(items) = own_list(list, v).and_then(T::of) else { return Iteration::Other };
+    // One comparison tests both positions.
+    if let Some([item, next]) = (at as usize).checked_add(2).and_then(|end| items.get_mut(at as usize..end)) {
+        *item = T::from_word(word);
+        return Iteration::Element(next.to_word());
     }
-    let set = match items.get_mut(at as usize) {
-        Some(item) => {
-            *item = T::from_word(word);
-            true
-        }
-        None => set_from_end(items, at, word),
-    };
-    set.then_some(None)
+    if set_in(items, at, word) { Iteration::End } else { Iteration::Other }
 }
 
 /// Sets an element whose index may count from the end.

@@ -239,20 +239,23 @@ macro_rules! dispatch {
             }
             Opcode::ListSetNextI => {
                 match common::set_and_next::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Some(element) => $jump!(fetched element),
-                    None => $step,
+                    Iteration::Element(word) => $jump!(fetched word),
+                    Iteration::End => {}
+                    Iteration::Other => $step,
                 }
             }
             Opcode::ListSetNextF => {
                 match common::set_and_next::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Some(element) => $jump!(fetched element),
-                    None => $step,
+                    Iteration::Element(word) => $jump!(fetched word),
+                    Iteration::End => {}
+                    Iteration::Other => $step,
                 }
             }
             Opcode::ListSetNextB => {
                 match common::set_and_next::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Some(element) => $jump!(fetched element),
-                    None => $step,
+                    Iteration::Element(word) => $jump!(fetched word),
+                    Iteration::End => {}
+                    Iteration::Other => $step,
                 }
             }
             Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
@@ -464,8 +467,8 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`;
     // `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to the position `trip` and evaluates `next`; if
     // there is an element, it evaluates `store` and jumps to the target, in case of an error so many instructions before it;
-    // `jump!(fetched element)` performs the `ListNext` that the next instruction is, if its element is known:
-    // `if let Some(word) = element && let Some(end) = next.next() { /* add 1 to s[end.d] */ s.set(end.a, word); jump!(end, true); }`.
+    // `jump!(fetched word)` performs the `ListNext` that the next instruction is, whose element is known:
+    // `if let Some(end) = next.next() { /* add 1 to s[end.d] */ s.set(end.a, word); jump!(end, true); }`.
     macro_rules! jump {
         (skip $count:expr) => {{
             let count = $count;
@@ -486,13 +489,11 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
                 }
             }
         };
-        (fetched $element:expr) => {
-            if let Some(word) = $element
-                && let Some(end) = next.next()
-            {
+        (fetched $word:expr) => {
+            if let Some(end) = next.next() {
                 watch.executed(|| instrs.len() - next.len() - 1);
                 s.set(u32::from(end.d), s.int(u32::from(end.d)).wrapping_add(1) as u64);
-                s.set(end.a, word);
+                s.set(end.a, $word);
                 jump!(end, true);
             }
         };
