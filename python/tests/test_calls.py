@@ -19,6 +19,32 @@ def test_scalars():
     assert u.f(y=2, x=1, z=False, s="") == (2, 4.0, True, "!"), "integers are floats where floats are expected"
 
 
+def test_functions_of_few_numbers():
+    """Such functions are called in a shorter way from the second call on, with the same results and errors."""
+    u = unit(
+        "def f(x: int, y: float, z: bool) -> float:\n    if z:\n        return x / y\n    return float(x // 2)\n"
+        "def g(x: int) -> bool:\n    return x > 2\n"
+        "def h(x: int) -> None:\n    return None\n"
+        "def k() -> int:\n    return 3\n"
+        "def state() -> bool:\n    return torch.is_grad_enabled()\n"
+    )
+    for _ in range(3):
+        assert (u.f(3, 0.5, True), u.f(-3, 0.5, False), u.f(3, 2, True), u.f(y=0.5, x=3, z=True)) == (6.0, -2.0, 1.5, 6.0)
+        assert (u.g(3), u.g(2), u.g(True), u.h(1), u.k()) == (True, False, False, None, 3)
+        with pytest.raises(ZeroDivisionError, match="(?s)x / y.*float division by zero"):
+            u.f(1, 0.0, True)
+        for wrong in ["a", None, 1.5, 2**63, [1]]:
+            with pytest.raises((flambeau.MisuseError, TypeError)):
+                u.g(wrong)
+        with pytest.raises(flambeau.MisuseError, match="missing value for argument 'y'"):
+            u.f(1)
+        with pytest.raises(flambeau.MisuseError, match="expected at most 0"):
+            u.k(1)
+        assert u.state()
+        with flambeau.no_grad():
+            assert not u.state()
+
+
 def test_containers():
     text = (
         "from typing import Dict, List, Optional, Tuple\n"
