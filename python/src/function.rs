@@ -5,9 +5,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flambeau::ir::Symbol;
 use flambeau::ir::schema::Argument;
 use flambeau::ir::types::TypeKind;
-use flambeau::ir::Symbol;
 use flambeau::{Entry, Error, IValue, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -463,12 +463,10 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // Continues elsewhere. `jump!(i, taken)` jumps to the target of an instruction if it is taken, and expands to
     // `if taken { let target = i.c as usize; if target < /* position of the next instruction */ { /* consume fuel, or exit */ } next = instrs[target..].iter(); continue; }`;
     // `jump!(skip 4)` skips instructions: `{ next = next.as_slice()[4..].iter(); }`; `jump!(tested i, word)` performs the test of a
-    // condition that the next instruction is, if the current one says so:
-    // `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test, (word != 0) == (test.op == Opcode::JTrue)); }`;
-    // `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to the position `trip` and evaluates `next`; if
-    // there is an element, it evaluates `store` and jumps to the target, in case of an error so many instructions before it;
-    // `jump!(fetched word)` performs the `ListNext` that the next instruction is, whose element is known:
-    // `if let Some(end) = next.next() { /* add 1 to s[end.d] */ s.set(end.a, word); jump!(end, true); }`.
+    // condition that the next instruction is, if the current one says so: `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test,
+    // (word != 0) == (test.op == Opcode::JTrue)); }`; `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to
+    // the position `trip` and evaluates `next`; if there is an element, it evaluates `store` and jumps to the target, in case of an error so
+    // many instructions before it; `jump!(fetched word)` performs the `ListNext` that the next instruction is, whose element is known.
     macro_rules! jump {
         (skip $count:expr) => {{
             let count = $count;
