@@ -439,6 +439,14 @@ fn add_and_compare<S: ScalarRegisters + ?Sized>(i: &Instr, s: &mut S) -> Orderin
     s.int(u32::from(i.d)).cmp(&s.int(u32::from(i.e)))
 }
 
+/// Adds 1 to the position of the loop that an instruction ends, and returns it.
+#[inline(always)]
+fn advance<S: ScalarRegisters + ?Sized>(s: &mut S, end: &Instr) -> i64 {
+    let position = s.int(u32::from(end.d)).wrapping_add(1);
+    s.set(u32::from(end.d), position as u64);
+    position
+}
+
 /// Executes like [`execute`], for all kinds of instructions. A separate function, because its state is small enough to stay
 /// in machine registers, also across calls of [`value_step`].
 #[inline(never)]
@@ -469,12 +477,10 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // many instructions before it; `jump!(fetched word)` performs the `ListNext` that the next instruction is, whose element is known.
     macro_rules! jump {
         (skip $count:expr) => {{
-            let count = $count;
-            next = next.as_slice()[count..].iter();
+            next = next.as_slice()[$count..].iter();
         }};
         (iterate $i:ident, $gets:expr, $trip:ident => $next:expr, $word:pat => $store:expr) => {
-            let $trip = s.int(u32::from($i.d)).wrapping_add(1);
-            s.set(u32::from($i.d), $trip as u64);
+            let $trip = advance(s, $i);
             match $next {
                 Iteration::Element($word) => {
                     $store;
@@ -490,7 +496,7 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
         (fetched $word:expr) => {
             if let Some(end) = next.next() {
                 watch.executed(|| instrs.len() - next.len() - 1);
-                s.set(u32::from(end.d), s.int(u32::from(end.d)).wrapping_add(1) as u64);
+                advance(s, end);
                 s.set(end.a, $word);
                 jump!(end, true);
             }
