@@ -25,14 +25,17 @@ def test_functions_of_few_numbers():
         "def f(x: int, y: float, z: bool) -> float:\n    if z:\n        return x / y\n    return float(x // 2)\n"
         "def g(x: int) -> bool:\n    return x > 2\n"
         "def h(x: int) -> None:\n    return None\n"
+        "def d(x: int, y: int) -> int:\n    return x // y\n"
         "def k() -> int:\n    return 3\n"
         "def state() -> bool:\n    return torch.is_grad_enabled()\n"
     )
     for _ in range(3):
         assert (u.f(3, 0.5, True), u.f(-3, 0.5, False), u.f(3, 2, True), u.f(y=0.5, x=3, z=True)) == (6.0, -2.0, 1.5, 6.0)
         assert (u.g(3), u.g(2), u.g(True), u.h(1), u.k()) == (True, False, False, None, 3)
-        with pytest.raises(ZeroDivisionError, match="(?s)x / y.*float division by zero"):
-            u.f(1, 0.0, True)
+        assert u.f(1, 0.0, True) == float("inf")
+        assert u.d(-7, 2) == -4
+        with pytest.raises(RuntimeError, match=r"(?s)x // y.*division by 0"):
+            u.d(1, 0)
         for wrong in ["a", None, 1.5, 2**63, [1]]:
             with pytest.raises((flambeau.MisuseError, TypeError)):
                 u.g(wrong)
