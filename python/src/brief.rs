@@ -51,6 +51,7 @@ pub(crate) fn call<'py>(entry: &Entry, args: &Bound<'py, PyTuple>) -> Option<Bou
         IValue::Int(i) => Some(PyInt::new(py, i).into_any()),
         IValue::Float(x) => Some(PyFloat::new(py, x).into_any()),
         IValue::Bool(b) => Some(PyBool::new(py, b).to_owned().into_any()),
+        IValue::None => Some(py.None().into_bound(py)),
         _ => None,
     }
 }
