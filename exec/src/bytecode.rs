@@ -221,15 +221,23 @@ for_each_operation! {
     ListSetF,
     /// … of bools.
     ListSetB,
-    /// As `ListSetI`, followed by the next instruction, a [`ListNext`](Self::ListNext) that reads the element behind the assigned one:
-    /// one comparison tests both positions. If there is no such element, it only assigns.
-    ListSetNextI,
-    /// … of f64.
-    ListSetNextF,
-    /// … of bools.
-    ListSetNextB,
     /// Element `s[b]` of the list `v[a]` = `operand c`.
     ListSetV,
+    /// Before a loop that accesses the list `v[b]`, of numbers of kind `e`, by element only: `s[a]` = address of the elements and
+    /// `s[a + 1]` = their number, or zeros if another handle may exist. Both words are the *span* `a` of the list.
+    Span,
+    /// `s[a]` = element `s[c]` of the list `v[d]` of integers or f64 with the span `b`; `e` is the kind of the number.
+    SpanGet,
+    /// … of bools.
+    SpanGetB,
+    /// Element `s[b]` of the list `v[d]` of integers or f64 with the span `a` = `s[c]`, a number of kind `e`.
+    SpanSet,
+    /// … of bools.
+    SpanSetB,
+    /// As [`ListNext`](Self::ListNext), over the list of integers or f64 with the span `b`.
+    SpanNext,
+    /// … of bools.
+    SpanNextB,
     /// Appends `s[b]` to the list `v[a]` of integers.
     AppendI,
     /// … of f64.
@@ -354,8 +362,8 @@ impl Opcode {
 
     /// Whether the instruction computes a condition, and may perform a test of it; see [`TESTS`].
     pub(crate) fn may_test(self) -> bool {
-        use Opcode::{DictHasI, DictHasS, Is, IsNot, ListGetB, StrEq, StrNe};
-        matches!(self, DictHasI | DictHasS | Is | IsNot | ListGetB | StrEq | StrNe)
+        use Opcode::{DictHasI, DictHasS, Is, IsNot, ListGetB, SpanGetB, StrEq, StrNe};
+        matches!(self, DictHasI | DictHasS | Is | IsNot | ListGetB | SpanGetB | StrEq | StrNe)
     }
 
     /// Whether the next instruction may follow. Also of a call, which continues there.
@@ -387,6 +395,8 @@ impl Opcode {
                     | FAddNext
                     | ListNext
                     | ListNextV
+                    | SpanNext
+                    | SpanNextB
                     | EachNext
                     | StrNext
                     | StrNextV

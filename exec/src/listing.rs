@@ -111,8 +111,8 @@ impl Code {
         };
         // The kind of a word that is stored in a list.
         let element = match op {
-            ListSetF | ListSetNextF | AppendF => ScalarKind::Float,
-            ListSetB | ListSetNextB | AppendB => ScalarKind::Bool,
+            ListSetF | AppendF => ScalarKind::Float,
+            ListSetB | AppendB => ScalarKind::Bool,
             _ => ScalarKind::Int,
         };
         match op {
@@ -146,6 +146,12 @@ impl Code {
                 let bank = if matches!(op, ListNext | StrNext) { 's' } else { 'v' };
                 format!("{bank}{} = {name} {}, s{d} -> {}", i.a, o(i.b), i.c)
             }
+            Span => format!("s{} = Span {}", i.a, o(i.b)),
+            SpanGet | SpanGetB => format!("s{} = {name} s{}, {}", i.a, i.b, s(i.c, ScalarKind::Int)),
+            SpanSet | SpanSetB => {
+                format!("{name} s{}, {}, {}", i.a, s(i.b, ScalarKind::Int), s(i.c, i.span_kind()))
+            }
+            SpanNext | SpanNextB => format!("s{} = {name} s{}, s{d} -> {}", i.a, i.b, i.c),
             EachNext => format!("EachNext {}, s{d} -> {}", positions(i.c - i.a..i.c), i.c),
             IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                 let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
@@ -155,7 +161,7 @@ impl Code {
                 format!("s{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int))
             }
             ListGetV | StrGet => format!("v{} = {name} {}, {}", i.a, o(i.b), s(i.c, ScalarKind::Int)),
-            ListSetI | ListSetF | ListSetB | ListSetNextI | ListSetNextF | ListSetNextB => {
+            ListSetI | ListSetF | ListSetB => {
                 format!("{name} {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), s(i.c, element))
             }
             ListSetV => format!("ListSetV {}, {}, {}", o(i.a), s(i.b, ScalarKind::Int), o(i.c)),

@@ -238,6 +238,7 @@ impl Emit<'_> {
         }
         let max = (known != Some(i64::MAX)).then_some(end.unwrap_or(limit));
         held.push(Loc::Word(trip));
+        self.open_spans(node, &mut held);
         self.label = self.here();
         let body = Loop { trip, max, top: self.label, exits, held };
         let mut ended = Vec::new();
@@ -458,6 +459,7 @@ impl Emit<'_> {
                 self.patch(to_end);
             }
             Kinds::Loop(body) => {
+                self.close_spans(node);
                 for held in body.held {
                     if let Loc::Word(r) = held {
                         self.words.reserve(r, false);

@@ -6,8 +6,7 @@
 //! The body of `for x in xs` begins with `x = xs[i]`, and the loop ends where `i` is the length of `xs`. If nothing changes the length
 //! of the list from its computation to the end of the loop, an index is in range exactly if the loop continues. So the end of the
 //! loop fetches the next element itself (`ListNext`), with one comparison for both; the body may assign elements, because nothing
-//! runs between the two. If the body ends with an assignment to the current element, one comparison covers this, too
-//! (`ListSetNextI`). The instruction at the start of the body remains for the first element, and for errors. Strings are never written (`StrNext`), and of a dictionary [`super::dict_lists`] has proved
+//! runs between the two. The instruction at the start of the body remains for the first element, and for errors. Strings are never written (`StrNext`), and of a dictionary [`super::dict_lists`] has proved
 //! that it is not. `EachNext` fetches the elements of several sequences, as `zip` makes them, or the parts of an item: at most
 //! [`MAX_READS`] elements per iteration. Loops with more of them, and those whose counter is not in the first 256 registers, test the
 //! counter and check each index.
@@ -225,8 +224,9 @@ impl Loops<'_> {
 
 /// Whether an instruction reads an element of a list, string or dictionary.
 fn is_get(op: Opcode) -> bool {
-    use Opcode::{DictAt, DictAtV, ListGetB, ListGetF, ListGetI, ListGetV, StrByte, StrGet};
-    matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | StrByte | StrGet | DictAt | DictAtV)
+    use Opcode::*;
+    let is_of_list = matches!(op, ListGetI | ListGetF | ListGetB | ListGetV | SpanGet | SpanGetB);
+    is_of_list || matches!(op, StrByte | StrGet | DictAt | DictAtV)
 }
 
 impl Emit<'_> {
@@ -279,6 +279,8 @@ impl Emit<'_> {
                 Opcode::ListGetI => (Opcode::ListNext, ScalarKind::Int as u8),
                 Opcode::ListGetF => (Opcode::ListNext, ScalarKind::Float as u8),
                 Opcode::ListGetB => (Opcode::ListNext, ScalarKind::Bool as u8),
+                Opcode::SpanGet => (Opcode::SpanNext, get.e),
+                Opcode::SpanGetB => (Opcode::SpanNextB, 0),
                 Opcode::StrByte => (Opcode::StrNext, 0),
                 Opcode::StrGet => (Opcode::StrNextV, get.e),
                 _ => (Opcode::ListNextV, 0),
@@ -286,16 +288,6 @@ impl Emit<'_> {
             let Ok(d) = u8::try_from(index) else { continue };
             let a = if op == Opcode::EachNext { reads as u32 } else { get.a };
             self.instrs[at] = Instr { op, a, b: get.b, c: end.c + reads as u32, d, e };
-            if let Some(set) = at.checked_sub(1).map(|before| &mut self.instrs[before])
-                && (op, set.a, set.b) == (Opcode::ListNext, get.b, index)
-            {
-                set.op = match set.op {
-                    Opcode::ListSetI => Opcode::ListSetNextI,
-                    Opcode::ListSetF => Opcode::ListSetNextF,
-                    Opcode::ListSetB => Opcode::ListSetNextB,
-                    other => other,
-                };
-            }
         }
     }
 }

@@ -16,6 +16,7 @@ mod moves;
 mod nodes;
 mod peephole;
 mod regs;
+mod spans;
 mod tasks;
 mod words;
 mod write_proofs;
@@ -40,6 +41,7 @@ use hashbrown::HashMap;
 use iteration::IteratedSequences;
 use regs::Bank;
 use rustc_hash::FxBuildHasher;
+use spans::{OpenSpan, SpannedLists};
 use std::ops::Range;
 use std::sync::Arc;
 use tasks::TaskPlan;
@@ -93,6 +95,9 @@ pub(crate) struct Emit<'g> {
     bytes: NodeSet,
     tasks: TaskPlan,
     iterated: IteratedSequences,
+    /// Lists whose spans are to be emitted before loops.
+    spanned: SpannedLists,
+    spans: Vec<OpenSpan>,
     /// Nodes whose lists of the contents of a dictionary are not materialized.
     virtual_lists: NodeSet,
     /// Nodes that unpack items of these, which are emitted with the read of the item.
@@ -224,6 +229,8 @@ impl<'g> Emit<'g> {
             bytes,
             tasks: TaskPlan::new(graph, callees),
             iterated: iteration::iterated_sequences(&proofs, &virtual_lists),
+            spanned: spans::spanned_lists(graph, &virtual_lists),
+            spans: Vec::new(),
             virtual_lists,
             unpacked: NodeSet::new(),
             ranges: NodeSet::new(),
@@ -335,7 +342,11 @@ impl<'g> Emit<'g> {
     }
 
     fn push(&mut self, node: NodeId, op: Opcode, a: u32, b: u32, c: u32) {
-        self.instrs.push(Instr { op, a, b, c, d: 0, e: 0 });
+        self.push_instr(node, Instr { op, a, b, c, d: 0, e: 0 });
+    }
+
+    fn push_instr(&mut self, node: NodeId, instr: Instr) {
+        self.instrs.push(instr);
         self.nodes.push(node);
     }
 

@@ -534,7 +534,10 @@ impl Emit<'_> {
         let outer = kind.and_then(|_| self.row_before(list));
         let (Loc::Word(dest) | Loc::Value(dest)) = self.define(result) else { return false };
         let start = self.instrs.len();
-        self.push(node, op, dest, from.0, at);
+        match kind.and_then(|kind| self.span_get(list, kind, dest, at)) {
+            Some(get) => self.push_instr(node, get),
+            None => self.push(node, op, dest, from.0, at),
+        }
         self.end_operands(node, 0..2, false);
         if let (Some(outer), Some(kind), Ok(inner)) = (outer, kind, u8::try_from(at)) {
             self.nested_get(node, start, outer, (dest, inner, kind));
@@ -605,7 +608,10 @@ impl Emit<'_> {
                     ScalarKind::Float => Opcode::ListSetF,
                     ScalarKind::Bool => Opcode::ListSetB,
                 };
-                self.push(node, op, list.0, at, word);
+                match self.span_set(args[0], kind, at, word) {
+                    Some(set) => self.push_instr(node, set),
+                    None => self.push(node, op, list.0, at, word),
+                }
             }
             None => {
                 let (value, moved) = self.stored(node, 2);

@@ -31,6 +31,13 @@ impl Bank {
         register
     }
 
+    /// Allocates two registers in sequence, and reserves them.
+    pub(super) fn take_pair(&mut self) -> u32 {
+        self.owner.extend([None; 2]);
+        self.reserved.extend([true; 2]);
+        self.len() - 2
+    }
+
     /// Frees a temporary register.
     pub(super) fn free_register(&mut self, register: u32) {
         debug_assert!(self.owner[register as usize].is_none() && !self.is_reserved(register));

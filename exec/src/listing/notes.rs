@@ -44,6 +44,12 @@ impl<'c> Notes<'c> {
             Load => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
             ListLen => notes.push(self.lock(i.b, self.operand(node, 0))),
             ListGetI | ListGetF | ListGetB => notes.push(self.lock(i.b, self.operand(node, 0))),
+            Span => notes.push(format!("elements of v{}, if it is the only handle", i.b)),
+            SpanGet | SpanGetB | SpanSet | SpanSetB => notes.push(format!("no lock: v{} has a span", i.d)),
+            SpanNext | SpanNextB => {
+                let get = &self.code.instrs[i.c as usize - 1];
+                notes.push(format!("no lock: v{} has a span", get.d));
+            }
             ListGetV => {
                 notes.push(self.lock(i.b, self.operand(node, 0)));
                 notes.push(format!("v{} counted: the list keeps it", i.a));
@@ -66,10 +72,6 @@ impl<'c> Notes<'c> {
             }
             ListSetI | ListSetF | ListSetB | AppendI | AppendF | AppendB => {
                 notes.push(self.lock(i.a, self.operand(node, 0)));
-            }
-            ListSetNextI | ListSetNextF | ListSetNextB => {
-                notes.push(self.lock(i.a, self.operand(node, 0)));
-                notes.push(format!("fetches the element of {}", at + 1));
             }
             ListSetV => {
                 notes.push(self.lock(i.a, self.operand(node, 0)));

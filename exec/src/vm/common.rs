@@ -62,7 +62,7 @@ pub(super) enum Iteration {
     Element(u64),
     /// There is none.
     End,
-    /// Left to another instruction, which reports the error: that which reads the first element, or assigns this one.
+    /// Left to the instruction that reads the first element, which reports the error.
     Other,
 }
 
@@ -74,7 +74,7 @@ pub(super) fn next_word(i: &Instr, at: i64, values: &mut ValueFrame<'_, '_>) -> 
 
 /// Returns element `at` of a list, a word of a kind.
 #[inline(always)]
-fn word_of(list: u32, kind: ScalarKind, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+pub(super) fn word_of(list: u32, kind: ScalarKind, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
     let word = |items: &ListItems| word_at(items, kind, at as usize);
     match iterated(list, values) {
         Some(items) => word(items),
@@ -192,6 +192,9 @@ fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>, value: &mut IVal
         Opcode::ListGetI => ScalarKind::Int,
         Opcode::ListGetF => ScalarKind::Float,
         Opcode::ListGetB => ScalarKind::Bool,
+        Opcode::SpanGet | Opcode::SpanGetB => {
+            return word_of(u32::from(get.d), get.span_kind(), at, values);
+        }
         Opcode::ListGetV => return value_at(get.b, at, values, value),
         Opcode::DictAt | Opcode::DictAtV => return dicts::next_part(get, at, values, value),
         _ => {
@@ -223,12 +226,7 @@ fn shared(list: u32, values: &ValueFrame<'_, '_>, read: impl FnOnce(&ListItems) 
 /// Sets element `at` of a list of words; returns whether that was possible.
 #[inline(never)]
 pub(super) fn set_element<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> bool {
-    own_list(list, v).and_then(T::of).is_some_and(|items| set_in(items, at, word))
-}
-
-/// Sets element `at` of a list; returns whether there is such an element.
-#[inline(always)]
-fn set_in<T: Element>(items: &mut [T], at: i64, word: u64) -> bool {
+    let Some(items) = own_list(list, v).and_then(T::of) else { return false };
     match items.get_mut(at as usize) {
         Some(item) => {
             *item = T::from_word(word);
@@ -236,18 +234,6 @@ fn set_in<T: Element>(items: &mut [T], at: i64, word: u64) -> bool {
         }
         None => set_from_end(items, at, word),
     }
-}
-
-/// Sets element `at` of a list of words; returns the element behind it.
-#[inline(never)]
-pub(super) fn set_and_next<T: Element>(v: &mut [IValue], list: u32, at: i64, word: u64) -> Iteration {
-    let Some(items) = own_list(list, v).and_then(T::of) else { return Iteration::Other };
-    // One comparison tests both positions.
-    if let Some([item, next]) = (at as usize).checked_add(2).and_then(|end| items.get_mut(at as usize..end)) {
-        *item = T::from_word(word);
-        return Iteration::Element(next.to_word());
-    }
-    if set_in(items, at, word) { Iteration::End } else { Iteration::Other }
 }
 
 /// Sets an element whose index may count from the end.

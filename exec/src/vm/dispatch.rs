@@ -6,7 +6,7 @@
 //! when the frame calls, returns, or fails.
 
 use super::common::Iteration;
-use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, steps, views};
+use super::{MIN_FRAME_WORDS, StepBuffers, common, consume_fuel, dicts, fast, spans, steps, views};
 use crate::bytecode::{Code, Instr, Opcode, Operand, TESTS};
 use crate::error::KernelError;
 use crate::intrinsic::{ScalarKind, Word, for_each_operation, sem, words};
@@ -43,7 +43,7 @@ enum Outcome {
 }
 
 /// The scalar registers of a frame.
-trait ScalarRegisters {
+pub(super) trait ScalarRegisters {
     fn get(&self, register: u32) -> u64;
     fn set(&mut self, register: u32, word: u64);
     fn words(&mut self) -> &mut [u64];
@@ -228,6 +228,26 @@ macro_rules! dispatch {
             Opcode::StrNextV => {
                 $jump!(iterate $i, 1, trip => common::next_byte_value($i, trip, $values), _ => ());
             }
+            Opcode::Span => spans::open($i, $s.words(), $values.v),
+            Opcode::SpanGet => match spans::get::<i64, _>($i, $s, $values.v) {
+                Some(word) => $s.set($i.a, word),
+                None => $step,
+            },
+            Opcode::SpanGetB => match spans::get::<bool, _>($i, $s, $values.v) {
+                Some(word) => {
+                    $s.set($i.a, word);
+                    $jump!(tested $i, word);
+                }
+                None => $step,
+            },
+            Opcode::SpanSet => if !spans::set::<i64, _>($i, $s, $values.v) $step,
+            Opcode::SpanSetB => if !spans::set::<bool, _>($i, $s, $values.v) $step,
+            Opcode::SpanNext => {
+                $jump!(iterate $i, 1, trip => spans::next::<i64, _>($i, trip, $s, $values), word => $s.set($i.a, word));
+            }
+            Opcode::SpanNextB => {
+                $jump!(iterate $i, 1, trip => spans::next::<bool, _>($i, trip, $s, $values), word => $s.set($i.a, word));
+            }
             Opcode::ListSetI => {
                 if !common::set_element::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
             }
@@ -236,27 +256,6 @@ macro_rules! dispatch {
             }
             Opcode::ListSetB => {
                 if !common::set_element::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) $step
-            }
-            Opcode::ListSetNextI => {
-                match common::set_and_next::<i64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Iteration::Element(word) => $jump!(fetched word),
-                    Iteration::End => {}
-                    Iteration::Other => $step,
-                }
-            }
-            Opcode::ListSetNextF => {
-                match common::set_and_next::<f64>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Iteration::Element(word) => $jump!(fetched word),
-                    Iteration::End => {}
-                    Iteration::Other => $step,
-                }
-            }
-            Opcode::ListSetNextB => {
-                match common::set_and_next::<bool>($values.v, $i.a, $s.int($i.b), $s.get($i.c)) {
-                    Iteration::Element(word) => $jump!(fetched word),
-                    Iteration::End => {}
-                    Iteration::Other => $step,
-                }
             }
             Opcode::AppendI => if !common::append::<i64>($values.v, $i.a, $s.get($i.b)) $step,
             Opcode::AppendF => if !common::append::<f64>($values.v, $i.a, $s.get($i.b)) $step,
@@ -474,7 +473,7 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
     // condition that the next instruction is, if the current one says so: `if i.e & TESTS != 0 && let Some(test) = next.next() { jump!(test,
     // (word != 0) == (test.op == Opcode::JTrue)); }`; `jump!(iterate i, gets, trip => next, word => store)` ends an iteration: it adds 1 to
     // the position `trip` and evaluates `next`; if there is an element, it evaluates `store` and jumps to the target, in case of an error so
-    // many instructions before it; `jump!(fetched word)` performs the `ListNext` that the next instruction is, whose element is known.
+    // many instructions before it.
     macro_rules! jump {
         (skip $count:expr) => {{
             next = next.as_slice()[$count..].iter();
@@ -491,14 +490,6 @@ fn run<S: ScalarRegisters + ?Sized, W: Watch>(
                     let first = Instr { c: $i.c - $gets, ..*$i };
                     jump!(first, true);
                 }
-            }
-        };
-        (fetched $word:expr) => {
-            if let Some(end) = next.next() {
-                watch.executed(|| instrs.len() - next.len() - 1);
-                advance(s, end);
-                s.set(end.a, $word);
-                jump!(end, true);
             }
         };
         (tested $i:ident, $word:expr) => {
@@ -611,9 +602,15 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
             };
             steps::put(&mut v[i.a as usize], value);
         }
-        Opcode::ListSetI | Opcode::ListSetNextI => set(i, ScalarKind::Int, code, s, v)?,
-        Opcode::ListSetF | Opcode::ListSetNextF => set(i, ScalarKind::Float, code, s, v)?,
-        Opcode::ListSetB | Opcode::ListSetNextB => set(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::ListSetI => set(i, ScalarKind::Int, code, s, v)?,
+        Opcode::ListSetF => set(i, ScalarKind::Float, code, s, v)?,
+        Opcode::ListSetB => set(i, ScalarKind::Bool, code, s, v)?,
+        Opcode::SpanGet | Opcode::SpanGetB => {
+            s[i.a as usize] = get(Instr { b: u32::from(i.d), ..i }, i.span_kind(), code, s, v)?;
+        }
+        Opcode::SpanSet | Opcode::SpanSetB => {
+            set(Instr { a: u32::from(i.d), ..i }, i.span_kind(), code, s, v)?;
+        }
         Opcode::ListSetV => {
             let value = steps::fetch(Operand(i.c), code, s, v);
             match steps::own_list(i.a, v) {

@@ -11,6 +11,7 @@ mod common;
 mod dicts;
 mod dispatch;
 mod fast;
+mod spans;
 mod steps;
 mod tasks;
 mod views;

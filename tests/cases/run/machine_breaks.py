@@ -25,20 +25,21 @@ def find(items: List[int], wanted: int) -> int:
 #    3  s6 = IAdd s6, s7
 #    4  IAdd s7 += 1; JILt s7, s4 -> 2
 #    5  Ret (s6)
-# code(v0, s4): 12 words, 1 values
+# code(v0, s4): 14 words, 1 values
 #    0  s5 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s7 = 0; s8 = 0
 #    2  s9 = 0
-#    3  JILe s5, 0 -> 10
-#    4  s6 = ListGetI v0, s9                         ; may lock v0: the caller may hold it
-#    5  JINe s6, s4 -> 8
-#    6  s7 = 1; s8 = s9                              ; copied: the branch returns it
-#    7  Jmp 10
-#    8  s7 = 0; s8 = 0
-#    9  s6 = ListNext v0, s9 -> 5                    ; may lock v0: the caller may hold it
-#   10  Drop v0
-#   11  JFalse s7 -> 14
-#   12  s7 = s8                                      ; copied: the branch returns it
-#   13  Jmp 15
-#   14  s7 = -1
-#   15  Ret (s7)
+#    3  JILe s5, 0 -> 11
+#    4  s11 = Span v0                                ; elements of v0, if it is the only handle
+#    5  s6 = SpanGet s11, s9                         ; no lock: v0 has a span
+#    6  JINe s6, s4 -> 9
+#    7  s7 = 1; s8 = s9                              ; copied: the branch returns it
+#    8  Jmp 11
+#    9  s7 = 0; s8 = 0
+#   10  s6 = SpanNext s11, s9 -> 6                   ; no lock: v0 has a span
+#   11  Drop v0
+#   12  JFalse s7 -> 15
+#   13  s7 = s8                                      ; copied: the branch returns it
+#   14  Jmp 16
+#   15  s7 = -1
+#   16  Ret (s7)

@@ -32,15 +32,16 @@ def doubled(items: List[int]):
     return items
 
 # == bytecode
-# code(v0): 6 words, 1 values
+# code(v0): 8 words, 1 values
 #    0  s2 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s3 = 0; s4 = 0
-#    2  JILe s2, 0 -> 6
-#    3  s5 = ListGetF v0, s4                         ; may lock v0: the caller may hold it
-#    4  s3 = FAdd s3, s5
-#    5  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
-#    6  Drop v0
-#    7  Ret (s3)
+#    2  JILe s2, 0 -> 7
+#    3  s5 = Span v0                                 ; elements of v0, if it is the only handle
+#    4  s7 = SpanGet s5, s4                          ; no lock: v0 has a span
+#    5  s3 = FAdd s3, s7
+#    6  s7 = SpanNext s5, s4 -> 5                    ; no lock: v0 has a span
+#    7  Drop v0
+#    8  Ret (s3)
 # code(v0, v1): 8 words, 3 values
 #    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s5 = 0; s6 = 0
@@ -75,12 +76,13 @@ def doubled(items: List[int]):
 #    8  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    9  Drop v0
 #   10  Ret (s3)
-# code(v0): 6 words, 1 values
+# code(v0): 8 words, 1 values
 #    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s4 = 0
-#    2  JILe s3, 0 -> 7
-#    3  s5 = ListGetI v0, s4                         ; may lock v0: the caller may hold it
-#    4  s5 = IMul s5, 2
-#    5  ListSetNextI v0, s4, s5                      ; may lock v0: the caller may hold it; fetches the element of 6
-#    6  s5 = ListNext v0, s4 -> 4                    ; may lock v0: the caller may hold it
-#    7  Ret (move v0)
+#    2  JILe s3, 0 -> 8
+#    3  s5 = Span v0                                 ; elements of v0, if it is the only handle
+#    4  s7 = SpanGet s5, s4                          ; no lock: v0 has a span
+#    5  s7 = IMul s7, 2
+#    6  SpanSet s5, s4, s7                           ; no lock: v0 has a span
+#    7  s7 = SpanNext s5, s4 -> 5                    ; no lock: v0 has a span
+#    8  Ret (move v0)

@@ -52,35 +52,38 @@ def weights(known: Dict[str, float]):
     return s
 
 # == bytecode
-# code(v0, v1): 8 words, 2 values
+# code(v0, v1): 12 words, 2 values
 #    0  s2 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s3 = ListLen v1                              ; may lock v1: the caller may hold it
 #    2  s3 = IMin s2, s3
 #    3  s2 = 0; s4 = 0
-#    4  JILe s3, 0 -> 10
-#    5  s5 = ListGetI v0, s4                         ; may lock v0: the caller may hold it
-#    6  s6 = ListGetF v1, s4                         ; may lock v1: the caller may hold it
-#    7  s7 = IToF s5
-#    8  s2 = FAdd s2, (FMul s7, s6)
-#    9  EachNext 5, 6, s4 -> 7                       ; may lock v0: the caller may hold it; may lock v1: the caller may hold it
-#   10  Drop v1
-#   11  Drop v0
-#   12  Ret (s2)
-# code(v0): 9 words, 1 values
+#    4  JILe s3, 0 -> 12
+#    5  s5 = Span v0                                 ; elements of v0, if it is the only handle
+#    6  s7 = Span v1                                 ; elements of v1, if it is the only handle
+#    7  s9 = SpanGet s5, s4                          ; no lock: v0 has a span
+#    8  s10 = SpanGet s7, s4                         ; no lock: v1 has a span
+#    9  s11 = IToF s9
+#   10  s2 = FAdd s2, (FMul s11, s10)
+#   11  EachNext 7, 8, s4 -> 9                       ; no lock: v0 has a span; no lock: v1 has a span
+#   12  Drop v1
+#   13  Drop v0
+#   14  Ret (s2)
+# code(v0): 11 words, 1 values
 #    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s3 = IDistance 1, s3
 #    2  s4 = 0; s5 = 1
-#    3  JILe s3, 0 -> 12
+#    3  JILe s3, 0 -> 13
 #    4  s6 = IAdd 1, s3
-#    5  s3 = ListGetI v0, s5                         ; may lock v0: the caller may hold it
-#    6  s7 = IAdd s5, -1
-#    7  s8 = ListGetI v0, s7                         ; may lock v0: the caller may hold it
-#    8  s8 = ISub s3, s8
-#    9  s8 = IAbs s8
-#   10  s4 = IAdd s4, s8
-#   11  s3 = ListNext v0, s5 -> 6                    ; may lock v0: the caller may hold it
-#   12  Drop v0
-#   13  Ret (s4)
+#    5  s7 = Span v0                                 ; elements of v0, if it is the only handle
+#    6  s3 = SpanGet s7, s5                          ; no lock: v0 has a span
+#    7  s9 = IAdd s5, -1
+#    8  s10 = SpanGet s7, s9                         ; no lock: v0 has a span
+#    9  s10 = ISub s3, s10
+#   10  s10 = IAbs s10
+#   11  s4 = IAdd s4, s10
+#   12  s3 = SpanNext s7, s5 -> 7                    ; no lock: v0 has a span
+#   13  Drop v0
+#   14  Ret (s4)
 # code(v0): 12 words, 1 values
 #    0  s4 = StrLen v0
 #    1  s5 = 0; s6 = 0

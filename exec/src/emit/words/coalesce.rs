@@ -97,8 +97,8 @@ impl Instr {
             OpcodeKind::Test(_) => ([true, true, false], [true, true]),
             OpcodeKind::Special(op) => match op {
                 MovS | Next => ([true, true, false], [false, false]),
-                ListGetI | ListGetF | ListGetB => ([true, false, true], [false, false]),
-                ListSetI | ListSetF | ListSetB => ([false, true, true], [false, false]),
+                ListGetI | ListGetF | ListGetB | SpanGet | SpanGetB => ([true, false, true], [false, false]),
+                ListSetI | ListSetF | ListSetB | SpanSet | SpanSetB => ([false, true, true], [false, false]),
                 AppendI | AppendF | AppendB => ([false, true, false], [false, false]),
                 IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                     ([true, true, false], [true, true])

@@ -54,6 +54,7 @@ impl Opcode {
         use Opcode::*;
         self.is_operation()
             || matches!(self, MovS | UnboxI | UnboxF | UnboxB | ListLen | ListGetI | ListGetF | ListGetB)
+            || matches!(self, SpanGet | SpanGetB)
             || matches!(self, Is | IsNot | GetWord | AnyDefined | StrLen | StrByte | StrEq | StrNe | StrFind)
             || matches!(self, DictLen | DictAt)
     }
@@ -74,6 +75,7 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
 }
 
 fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl FnMut(Access)) {
+    let d = u32::from(i.d);
     use Access::{MayWrite, Read, Write};
     use SpecialOpcode::*;
     let word = |operand: Operand| match operand.place() {
@@ -90,7 +92,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
         }
         MovPair => {
             f(Read(i.b));
-            f(Read(u32::from(i.d)));
+            f(Read(d));
             f(Write(i.a));
             f(Write(i.c));
         }
@@ -105,10 +107,10 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             f(Write(i.a));
         }
         IAddNext | FAddNext | IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
-            [i.a, i.b, u32::from(i.d), u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
+            [i.a, i.b, d, u32::from(i.e)].into_iter().for_each(|r| f(Read(r)));
             f(Write(i.a));
             if matches!(op, IAddNext | FAddNext) {
-                f(Write(u32::from(i.d)));
+                f(Write(d));
             }
         }
         UnboxI | UnboxF | UnboxB | ListLen | StrLen => {
@@ -119,16 +121,30 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             f(Read(i.c));
             f(Write(i.a));
         }
+        Span => {
+            f(Write(i.a));
+            f(Write(i.a + 1));
+        }
+        SpanGet | SpanGetB => {
+            [i.b, i.b + 1, i.c].into_iter().for_each(|r| f(Read(r)));
+            f(Write(i.a));
+        }
+        SpanSet | SpanSetB => [i.a, i.a + 1, i.b, i.c].into_iter().for_each(|r| f(Read(r))),
+        SpanNext | SpanNextB => {
+            [i.b, i.b + 1, d].into_iter().for_each(|r| f(Read(r)));
+            f(Write(d));
+            f(MayWrite(i.a));
+        }
         ListNext | ListNextV | StrNext | StrNextV => {
-            f(Read(u32::from(i.d)));
-            f(Write(u32::from(i.d)));
+            f(Read(d));
+            f(Write(d));
             if matches!(op, ListNext | StrNext) {
                 f(MayWrite(i.a));
             }
         }
         EachNext => {
-            f(Read(u32::from(i.d)));
-            f(Write(u32::from(i.d)));
+            f(Read(d));
+            f(Write(d));
             for get in &emit.instrs[(i.c - i.a) as usize..i.c as usize] {
                 if !matches!(get.op, Opcode::ListGetV | Opcode::StrGet | Opcode::DictAtV) {
                     f(MayWrite(get.a));
@@ -136,7 +152,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             }
         }
         ListGetV | StrGet | DictAtV => f(Read(i.c)),
-        ListSetI | ListSetF | ListSetB | ListSetNextI | ListSetNextF | ListSetNextB => {
+        ListSetI | ListSetF | ListSetB => {
             f(Read(i.b));
             f(Read(i.c));
         }
@@ -165,7 +181,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
         DictSetS => f(Read(i.a)),
         ListGetNested => {
             f(Read(i.c));
-            f(Read(u32::from(i.d)));
+            f(Read(d));
             f(MayWrite(i.a));
         }
         Op | Fused | BailOut | Call | Ret => {

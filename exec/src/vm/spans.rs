@@ -1,0 +1,163 @@
+//! Elements of lists by their addresses, during loops.
+//!
+//! [`Opcode::Span`] stores the address and the number of a list's elements in two words, the *span*, if a register holds the only
+//! handle of the list. An access then takes one comparison: a span of no elements also stands for a list that another handle may
+//! reach, or whose elements are no words.
+//!
+//! Invariant: the words of a span are written by `Span` only, and an instruction that reads them belongs to the loop behind it. Within
+//! this loop no instruction refers to the register of the list but those that read or assign elements, or read the length
+//! (`emit/spans.rs`). So no second handle is made, the list lives, and its elements neither move nor change in number. Tests check this
+//! at each access: debug builds compare the span with the list.
+#![allow(unsafe_code, reason = "elements at addresses in words")]
+
+use super::common::{Element, Iteration, word_of};
+use super::dispatch::{ScalarRegisters, ValueFrame};
+use super::steps::own_list;
+use crate::bytecode::{Instr, Opcode};
+use crate::intrinsic::{ScalarKind, Word, index_in};
+use flambeau_ir::value::IValue;
+use std::ptr;
+
+impl Instr {
+    /// Returns the kind of the elements of an instruction with a span.
+    #[inline(always)]
+    pub(crate) fn span_kind(&self) -> ScalarKind {
+        match self.op {
+            Opcode::SpanGetB | Opcode::SpanSetB | Opcode::SpanNextB => ScalarKind::Bool,
+            _ => ScalarKind::of_field(self.e),
+        }
+    }
+}
+
+/// The elements of a list in words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Span {
+    start: u64,
+    len: u64,
+}
+
+impl Span {
+    const EMPTY: Span = Span { start: 0, len: 0 };
+
+    fn of<T: Element>(v: &mut [IValue], list: u32) -> Span {
+        match own_list(list, v).and_then(T::of) {
+            // This makes no reference to the elements, so references that other instructions make do not invalidate the pointer.
+            Some(items) => {
+                Span { start: items.as_mut_ptr().expose_provenance() as u64, len: items.len() as u64 }
+            }
+            None => Span::EMPTY,
+        }
+    }
+
+    fn of_kind(kind: ScalarKind, v: &mut [IValue], list: u32) -> Span {
+        match kind {
+            ScalarKind::Int => Span::of::<i64>(v, list),
+            ScalarKind::Float => Span::of::<f64>(v, list),
+            ScalarKind::Bool => Span::of::<bool>(v, list),
+        }
+    }
+
+    /// Returns the span in a register and the next one. It is that of a list, with elements of the kind of the instruction.
+    #[inline(always)]
+    fn read<S: ScalarRegisters + ?Sized>(
+        s: &S,
+        register: u32,
+        i: &Instr,
+        list: u8,
+        v: &mut [IValue],
+    ) -> Span {
+        let span = Span { start: s.get(register), len: s.get(register + 1) };
+        debug_assert!(
+            span == Span::EMPTY || span == Span::of_kind(i.span_kind(), v, u32::from(list)),
+            "invariant: a list keeps its elements during a loop with its span"
+        );
+        span
+    }
+
+    /// Returns the address of an element; `None` behind the last one.
+    #[inline(always)]
+    fn at<T>(self, at: u64) -> Option<*mut T> {
+        let start = ptr::with_exposed_provenance_mut::<T>(self.start as usize);
+        // SAFETY: `start` is the pointer of a vector with `len` elements of the type, by the module's invariant, so that the
+        // element is in its allocation.
+        (at < self.len).then(|| unsafe { start.add(at as usize) })
+    }
+
+    /// Returns an element as a word.
+    #[inline(always)]
+    fn get<T: Word>(self, at: u64) -> Option<u64> {
+        // SAFETY: the pointer is to an initialized, aligned element of a living vector (`at`). The register of the list holds the only
+        // handle, and this frame runs, so nothing else accesses the elements now.
+        self.at::<T>(at).map(|element| unsafe { *element }.to_word())
+    }
+
+    #[inline(always)]
+    fn set<T: Word>(self, at: u64, word: u64) -> bool {
+        match self.at::<T>(at) {
+            Some(element) => {
+                // SAFETY: as in `get`. Elements have no destructor.
+                unsafe { element.write(T::from_word(word)) };
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Returns a position that counts from the end as one from the start.
+    #[cold]
+    #[inline(never)]
+    fn from_end(self, at: u64) -> Option<u64> {
+        index_in(at as i64, self.len as usize).map(|at| at as u64)
+    }
+}
+
+/// Stores the span of a list in the words of the instruction.
+#[inline(never)]
+pub(super) fn open(i: &Instr, s: &mut [u64], v: &mut [IValue]) {
+    let span = Span::of_kind(i.span_kind(), v, i.b);
+    s[i.a as usize] = span.start;
+    s[i.a as usize + 1] = span.len;
+}
+
+/// Returns an element of type `T`, which is `i64` also for f64, whose bits a word has; `None` leaves it to the general case.
+#[inline(always)]
+pub(super) fn get<T: Word, S: ScalarRegisters + ?Sized>(i: &Instr, s: &S, v: &mut [IValue]) -> Option<u64> {
+    let (span, at) = (Span::read(s, i.b, i, i.d, v), s.get(i.c));
+    span.get::<T>(at).or_else(|| span.get::<T>(span.from_end(at)?))
+}
+
+/// Sets an element; returns false if that is left to the general case.
+#[inline(always)]
+pub(super) fn set<T: Word, S: ScalarRegisters + ?Sized>(i: &Instr, s: &S, v: &mut [IValue]) -> bool {
+    let (span, at, word) = (Span::read(s, i.a, i, i.d, v), s.get(i.b), s.get(i.c));
+    span.set::<T>(at, word) || span.from_end(at).is_some_and(|at| span.set::<T>(at, word))
+}
+
+/// Returns the next element of a loop over a list.
+#[inline(always)]
+pub(super) fn next<T: Word, S: ScalarRegisters + ?Sized>(
+    i: &Instr,
+    trip: i64,
+    s: &S,
+    values: &mut ValueFrame<'_, '_>,
+) -> Iteration {
+    let span = Span::read(s, i.b, i, first_read(i, values).d, values.v);
+    match span.get::<T>(trip as u64) {
+        Some(word) => Iteration::Element(word),
+        None if span.start != 0 => Iteration::End,
+        None => next_without(i, trip, values),
+    }
+}
+
+/// Returns the next element of a loop over a list that has no span.
+#[inline(never)]
+fn next_without(i: &Instr, trip: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    let list = first_read(i, values).d;
+    word_of(u32::from(list), i.span_kind(), trip, values)
+}
+
+/// Returns the instruction that reads the first element of a loop, which names the list.
+#[inline(always)]
+fn first_read<'c>(end: &Instr, values: &ValueFrame<'c, '_>) -> &'c Instr {
+    &values.code.instrs[end.c as usize - 1]
+}
