@@ -14,7 +14,7 @@
 
 use super::{CheckOutcome, Oracle, RAISED};
 use crate::case::{Case, deep_copy};
-use crate::dead_errors::allowed_observations;
+use crate::dead_errors::{Allowed, allowed_observations};
 use crate::observe::{self, Observation, Precision};
 use crate::planted::PlanBug;
 use flambeau_exec::vm::{CompiledProgram, Vm};
@@ -26,6 +26,7 @@ use flambeau_executor::{
 use flambeau_ir::{At, Graph, IValue, Type};
 use flambeau_rewrite::{Checks, PassLibrary, PipelineError};
 use flambeau_tensor::Tensor;
+use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -184,13 +185,15 @@ impl PlansAgree {
 struct DeoptCase<'c> {
     case: &'c Case,
     wanted: Observation,
+    /// What else is accepted, computed when a run first differs: that takes many runs, and every guard may fail.
+    allowed: OnceCell<Allowed>,
 }
 
 impl DeoptCase<'_> {
     /// Returns `None` if a limit ends the run.
     fn new(case: &Case) -> Option<DeoptCase<'_>> {
         let wanted = observe::by_reference(&case.graph, case);
-        (!wanted.reached_limit()).then_some(DeoptCase { case, wanted })
+        (!wanted.reached_limit()).then_some(DeoptCase { case, wanted, allowed: OnceCell::new() })
     }
 
     fn compare(&self, got: &Observation) -> Result<(), String> {
@@ -199,7 +202,7 @@ impl DeoptCase<'_> {
             return Ok(());
         }
         if self.wanted.end.as_ref().err().is_none_or(|e| !e.message.starts_with(RAISED)) {
-            let allowed = allowed_observations(self.case);
+            let allowed = self.allowed.get_or_init(|| allowed_observations(self.case));
             let seen = &allowed.observations;
             let agrees = |seen: &Observation| observe::same(seen, got, Precision::Bits).is_ok();
             if allowed.has_unsupported || seen.iter().any(|seen| seen.reached_limit() || agrees(seen)) {
