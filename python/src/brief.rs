@@ -1,12 +1,13 @@
-//! Calls of brief functions: they compute numbers in less time than the interpreter lock takes to be released and taken.
+//! Calls of brief functions: they run in less time than the interpreter lock takes to be released and taken.
 //!
-//! Such a call needs none of what others prepare: it takes no memory of Python's objects, draws no random numbers, prints nothing and
-//! calls no Python. So it keeps the lock and uses a [`Host`] again, which is a third of the time of a call otherwise.
+//! Such a call needs little of what others prepare: it draws no random numbers, prints nothing, calls no Python, and does not ask
+//! whether gradients are recorded. So it keeps the lock and uses a [`Host`] again, which is a third of the time of a call otherwise. A
+//! function of numbers takes no memory of Python's objects either ([`call`]); one of tensors is brief if they have few elements.
 
 use std::cell::Cell;
 
-use flambeau::exec::Host;
-use flambeau::ir::Prim;
+use flambeau::exec::{Host, Pointwise};
+use flambeau::ir::{NodeId, Prim};
 use flambeau::{Entry, Graph, IValue, Type};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyTuple};
@@ -15,24 +16,67 @@ use smallvec::SmallVec;
 /// Maximum number of nodes of a brief function.
 const MAX_NODES: usize = 64;
 
+/// Maximum number of elements of a tensor that a brief call may compute.
+const MAX_ELEMENTS: usize = 4096;
+
 thread_local! {
     static HOST: Cell<Option<Host>> = const { Cell::new(None) };
 }
 
-/// Returns whether a function is brief: it has few nodes, all pure operators of numbers, and no loops or calls.
-pub(crate) fn is_brief(graph: &Graph) -> bool {
-    let is_number = |value| [Type::INT, Type::FLOAT, Type::BOOL, Type::NONE].contains(&graph.ty(value));
-    graph.node_count() <= MAX_NODES
-        && graph.inputs().all(is_number)
-        && graph.nodes_deep().all(|node| {
-            let is_known = graph.op_name(node).ns() == "aten"
-                || graph.is_prim(node, Prim::Constant)
-                || graph.is_prim(node, Prim::If);
-            is_known && graph.effects(node).is_pure() && graph.results(node).all(is_number)
-        })
+/// What a brief function computes with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Brief {
+    Numbers,
+    /// Tensors and numbers.
+    Tensors,
 }
 
-/// Calls a brief function that has been compiled. Returns `None` if an argument is not just a number of its parameter's type, or if the
+impl Brief {
+    /// Returns what a function computes with, if it is brief: it has few nodes, all pure operators of numbers or pointwise ones, and
+    /// no loops or calls.
+    pub(crate) fn of(graph: &Graph) -> Option<Brief> {
+        let is_number = |value| [Type::INT, Type::FLOAT, Type::BOOL, Type::NONE].contains(&graph.ty(value));
+        let is_tensor = |value| graph.ty(value).is_tensor();
+        let is_of_numbers = |node| {
+            let is_known = graph.op_name(node).ns() == "aten" || graph.is_prim(node, Prim::If);
+            is_known && graph.effects(node).is_pure() && graph.results(node).all(is_number)
+        };
+        let is_of_tensors = |node: NodeId| {
+            let is_known =
+                graph.op(node).row().is_some_and(|row| graph.registry().facet::<Pointwise>(row).is_some());
+            is_known && graph.effects(node).is_pure() && graph.results(node).all(is_tensor)
+        };
+        let is_constant = |node| graph.is_prim(node, Prim::Constant) && !graph.results(node).any(is_tensor);
+        let is_brief = graph.node_count() <= MAX_NODES
+            && graph.inputs().all(|input| is_number(input) || is_tensor(input))
+            && graph.nodes_deep().all(|node| is_constant(node) || is_of_numbers(node) || is_of_tensors(node));
+        let has_tensors = graph.inputs().any(is_tensor);
+        is_brief.then_some(if has_tensors { Brief::Tensors } else { Brief::Numbers })
+    }
+}
+
+/// Whether a call of a brief function with these arguments is brief: they have few elements, and it records no gradients.
+pub(crate) fn are_small(args: &[IValue]) -> bool {
+    // A size of a result is that of an argument, so a result has at most the product of their numbers of elements.
+    let mut bound = 1_usize;
+    args.iter().all(|arg| match arg {
+        IValue::Tensor(tensor) => {
+            bound = bound.saturating_mul(tensor.numel().max(1));
+            bound <= MAX_ELEMENTS && !tensor.requires_grad()
+        }
+        _ => true,
+    })
+}
+
+/// Calls a function on the host that brief calls of this thread share.
+pub(crate) fn with_host<T>(call: impl FnOnce(&mut Host) -> T) -> T {
+    let mut host = HOST.take().unwrap_or_default();
+    let result = call(&mut host);
+    HOST.set(Some(host));
+    result
+}
+
+/// Calls a brief function of numbers that has been compiled. Returns `None` if an argument is not just a number of its parameter's type, or if the
 /// call fails: a call as of other functions then converts the argument, or fails again and reports the error.
 pub(crate) fn call<'py>(entry: &Entry, args: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyAny>> {
     let params = entry.params();
@@ -43,9 +87,7 @@ pub(crate) fn call<'py>(entry: &Entry, args: &Bound<'py, PyTuple>) -> Option<Bou
     for (arg, param) in args.iter_borrowed().zip(params) {
         values.push(number(&arg, param.ty)?);
     }
-    let mut host = HOST.take().unwrap_or_default();
-    let result = entry.call_on(&values, &[], &mut host);
-    HOST.set(Some(host));
+    let result = with_host(|host| entry.call_on(&values, &[], host));
     let py = args.py();
     match result.ok()? {
         IValue::Int(i) => Some(PyInt::new(py, i).into_any()),

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
-use crate::brief;
+use crate::brief::{self, Brief};
 use crate::errors::misuse;
 use crate::graph::PyGraph;
 use crate::host::{Hosted, with_cause};
@@ -26,7 +26,7 @@ use crate::values::{Call, Library, gradient_required, or_raise};
 pub(crate) struct PyFunction {
     program: Hosted,
     entry: Entry,
-    is_brief: bool,
+    brief: Option<Brief>,
     /// Whether a call has returned, so that the next one compiles nothing.
     has_run: AtomicBool,
 }
@@ -115,9 +115,8 @@ impl PyFunction {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let has_compiled = self.has_run.load(Ordering::Relaxed);
-        if self.is_brief
-            && has_compiled
+        if self.brief == Some(Brief::Numbers)
+            && self.has_run.load(Ordering::Relaxed)
             && kwargs.is_none()
             && let Some(result) = brief::call(&self.entry, args)
         {
@@ -149,6 +148,14 @@ impl PyFunction {
             self.check_names(py, args.len(), kwargs)?;
         }
         call.check_modes()?;
+        let is_brief = self.brief == Some(Brief::Tensors)
+            && named.is_empty()
+            && self.has_run.load(Ordering::Relaxed)
+            && brief::are_small(&values);
+        if is_brief {
+            let result = brief::with_host(|host| self.entry.call_on(&values, &[], host));
+            return call.result(&or_raise(py, result)?, &self.program, 0);
+        }
         let is_under_no_grad = call.is_under_no_grad()?;
         if is_under_no_grad {
             call.mark_required()?;
@@ -216,8 +223,8 @@ impl PyFunction {
     }
 
     pub(crate) fn new(program: Hosted, entry: Entry) -> PyFunction {
-        let is_brief = brief::is_brief(entry.graph());
-        PyFunction { program, entry, is_brief, has_run: AtomicBool::new(false) }
+        let brief = Brief::of(entry.graph());
+        PyFunction { program, entry, brief, has_run: AtomicBool::new(false) }
     }
 
     /// Returns the function.

@@ -8,6 +8,7 @@
 use super::dicts;
 use super::dispatch::ValueFrame;
 use super::fast::position_of;
+use super::spans;
 use super::steps::{self, discard, own_list, put};
 use crate::bytecode::{IDENTIFIED, Instr, MAX_READS, Opcode, Operand, OperandSource};
 use crate::error::KernelError;
@@ -129,7 +130,7 @@ pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut Value
     let last = &code.instrs[i.c as usize - 1];
     if i.a == 1 {
         let mut value = IValue::None;
-        let next = fetch(last, at, values, &mut value);
+        let next = fetch(last, at, s, values, &mut value);
         if let Iteration::Element(word) = next {
             keep(last, word, value, s, values);
         }
@@ -142,7 +143,7 @@ pub(super) fn next_of_each(i: &Instr, at: i64, s: &mut [u64], values: &mut Value
     let mut held = [IValue::None, IValue::None];
     let [one, two] = &mut held;
     // Both are read before either is stored: the other one may have ended.
-    let words = match (fetch(first, at, values, one), fetch(last, at, values, two)) {
+    let words = match (fetch(first, at, s, values, one), fetch(last, at, s, values, two)) {
         (Iteration::Element(first), Iteration::Element(second)) => [first, second],
         (Iteration::End, _) | (_, Iteration::End) => return Iteration::End,
         _ => return Iteration::Other,
@@ -161,7 +162,7 @@ fn next_of_several(i: &Instr, at: i64, s: &mut [u64], values: &mut ValueFrame<'_
     let mut words = [0; MAX_READS];
     let mut outcome = Iteration::Element(0);
     for ((get, word), value) in gets.iter().zip(&mut words).zip(&mut held) {
-        match fetch(get, at, values, value) {
+        match fetch(get, at, s, values, value) {
             Iteration::Element(read) => *word = read,
             Iteration::End => outcome = Iteration::End,
             Iteration::Other if matches!(outcome, Iteration::Element(_)) => outcome = Iteration::Other,
@@ -187,14 +188,13 @@ fn keep(get: &Instr, word: u64, value: IValue, s: &mut [u64], values: &mut Value
 
 /// Reads element `at` as an instruction that reads the first element does. An element that is no word is stored in `value`.
 #[inline(always)]
-fn fetch(get: &Instr, at: i64, values: &mut ValueFrame<'_, '_>, value: &mut IValue) -> Iteration {
+fn fetch(get: &Instr, at: i64, s: &[u64], values: &mut ValueFrame<'_, '_>, value: &mut IValue) -> Iteration {
     let kind = match get.op {
         Opcode::ListGetI => ScalarKind::Int,
         Opcode::ListGetF => ScalarKind::Float,
         Opcode::ListGetB => ScalarKind::Bool,
-        Opcode::SpanGet | Opcode::SpanGetB => {
-            return word_of(u32::from(get.d), get.span_kind(), at, values);
-        }
+        Opcode::SpanGet => return spans::fetch::<i64>(get, at, s, values),
+        Opcode::SpanGetB => return spans::fetch::<bool>(get, at, s, values),
         Opcode::ListGetV => return value_at(get.b, at, values, value),
         Opcode::DictAt | Opcode::DictAtV => return dicts::next_part(get, at, values, value),
         _ => {

@@ -141,23 +141,34 @@ pub(super) fn next<T: Word, S: ScalarRegisters + ?Sized>(
     s: &S,
     values: &mut ValueFrame<'_, '_>,
 ) -> Iteration {
-    let span = Span::read(s, i.b, i, first_read(i, values).d, values.v);
-    match span.get::<T>(trip as u64) {
+    // The instruction that reads the first element names the list.
+    iterated::<T, S>(i, |values| values.code.instrs[i.c as usize - 1].d, trip, s, values)
+}
+
+/// Returns an element of a list over which a loop iterates together with others, for the instruction that reads the first one.
+#[inline(always)]
+pub(super) fn fetch<T: Word>(get: &Instr, at: i64, s: &[u64], values: &mut ValueFrame<'_, '_>) -> Iteration {
+    iterated::<T, [u64]>(get, |_| get.d, at, s, values)
+}
+
+#[inline(always)]
+fn iterated<T: Word, S: ScalarRegisters + ?Sized>(
+    i: &Instr,
+    list: impl Fn(&ValueFrame<'_, '_>) -> u8,
+    at: i64,
+    s: &S,
+    values: &mut ValueFrame<'_, '_>,
+) -> Iteration {
+    let span = Span::read(s, i.b, i, list(values), values.v);
+    match span.get::<T>(at as u64) {
         Some(word) => Iteration::Element(word),
         None if span.start != 0 => Iteration::End,
-        None => next_without(i, trip, values),
+        None => without_span(i, u32::from(list(values)), at, values),
     }
 }
 
-/// Returns the next element of a loop over a list that has no span.
+/// Returns an element of a list without a span over which a loop iterates.
 #[inline(never)]
-fn next_without(i: &Instr, trip: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
-    let list = first_read(i, values).d;
-    word_of(u32::from(list), i.span_kind(), trip, values)
-}
-
-/// Returns the instruction that reads the first element of a loop, which names the list.
-#[inline(always)]
-fn first_read<'c>(end: &Instr, values: &ValueFrame<'c, '_>) -> &'c Instr {
-    &values.code.instrs[end.c as usize - 1]
+fn without_span(i: &Instr, list: u32, at: i64, values: &mut ValueFrame<'_, '_>) -> Iteration {
+    word_of(list, i.span_kind(), at, values)
 }
