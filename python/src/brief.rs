@@ -20,7 +20,8 @@ const MAX_NODES: usize = 64;
 const MAX_ELEMENTS: usize = 4096;
 
 thread_local! {
-    static HOST: Cell<Option<Host>> = const { Cell::new(None) };
+    // Boxed, because a host is large to move.
+    static HOST: Cell<Option<Box<Host>>> = const { Cell::new(None) };
 }
 
 /// What a brief function computes with.
@@ -69,6 +70,7 @@ pub(crate) fn are_small(args: &[IValue]) -> bool {
 }
 
 /// Calls a function on the host that brief calls of this thread share.
+#[inline(always)]
 pub(crate) fn with_host<T>(call: impl FnOnce(&mut Host) -> T) -> T {
     let mut host = HOST.take().unwrap_or_default();
     let result = call(&mut host);

@@ -147,11 +147,14 @@ impl Loans {
         let len = layout.storage_end().saturating_mul(item);
         // SAFETY: the caller's contract. Layouts end before `isize::MAX` bytes.
         let (storage, offset) = unsafe { self.take(py, bytes, len, item)? };
-        let layout = match offset / item {
-            0 => layout,
-            offset => Layout::new(layout.sizes(), layout.strides(), offset as i64)?,
-        };
-        Tensor::from_storage(storage, dtype, layout)
+        if offset == 0 {
+            return Tensor::from_storage(storage, dtype, layout);
+        }
+        Tensor::from_storage(
+            storage,
+            dtype,
+            Layout::new(layout.sizes(), layout.strides(), (offset / item) as i64)?,
+        )
     }
 
     /// Returns a storage over bytes, and the offset of their first one in it.

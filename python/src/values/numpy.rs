@@ -218,7 +218,9 @@ impl Numpy {
             let Some(strides) = strides else { return Ok(None) };
             strided(&sizes, &strides)
         };
-        let (Ok(layout), Some(start)) = (layout, NonNull::new(data)) else { return Ok(None) };
+        // Not as a pair: that would copy the layout.
+        let Ok(layout) = layout else { return Ok(None) };
+        let Some(start) = NonNull::new(data) else { return Ok(None) };
         let bytes = Bytes { start, writable: flags & WRITEABLE != 0, owner: object.clone().unbind() };
         // SAFETY: the array keeps its elements as long as it is referred to; calls hold the arguments, and documentation forbids access by
         // other threads during a call.
