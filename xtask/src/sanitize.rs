@@ -186,19 +186,34 @@ fn build_conform() -> anyhow::Result<PathBuf> {
     Ok(target.join("checked").join("conform"))
 }
 
-/// Runs a recorded suite. The last line of the output is the summary, and differences do not fail the leg; a crash
-/// does.
+/// Seconds for a case of a recorded suite: guarded memory is slow, and the machine may be busy.
+const CASE_SECONDS: &str = "100";
+
+/// Runs a recorded suite. Differences do not fail the leg; a case whose process panics, dies or does not answer does.
 fn suite_line(conform: &Path, suite: &Path, leg: &str, variables: &[(&str, &str)]) -> anyhow::Result<Line> {
     let start = Instant::now();
-    let output = Command::new(conform).arg(suite).envs(variables.iter().copied()).output()?;
+    let output = Command::new(conform)
+        .arg(suite)
+        .args(["--limit", CASE_SECONDS])
+        .envs(variables.iter().copied())
+        .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().rfind(|l| !l.trim().is_empty()).unwrap_or("").trim().to_owned();
-    let result = match output.status.code() {
-        Some(0 | 1) => Ok(last),
-        _ => Err(format!("{last} ({})\n{}", output.status, String::from_utf8_lossy(&output.stderr))),
+    let result = match output.status.success() {
+        true => outcome_of_suite(&text),
+        false => Err(format!("{}\n{text}{}", output.status, String::from_utf8_lossy(&output.stderr))),
     };
     let name = suite.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
     Ok(report_line(leg, &name, start, result))
+}
+
+/// Returns the summary of a suite, the last line of the runner's output, whose last number counts the cases that panicked; an error
+/// with the whole output if there are any.
+fn outcome_of_suite(output: &str) -> Result<String, String> {
+    let last = output.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    match last.split_whitespace().next_back().map(str::parse::<u64>) {
+        Some(Ok(0)) => Ok(last.to_owned()),
+        _ => Err(format!("{last}\n{output}")),
+    }
 }
 
 fn report_line(leg: &str, what: &str, start: Instant, result: Result<String, String>) -> Line {
@@ -274,4 +289,19 @@ fn host() -> anyhow::Result<String> {
     let text = String::from_utf8(output.stdout).context("the output of `rustc -vV` is not text")?;
     let line = text.lines().find_map(|l| l.strip_prefix("host: "));
     line.map(str::to_owned).context("the output of `rustc -vV` has no host")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_that_panic_fail_a_suite() {
+        let table = |panicked: &str| {
+            format!("suite cases passed failed unsupported panicked\nsizes 1558 1557 1 0 {panicked}\n")
+        };
+        assert_eq!(outcome_of_suite(&table("0")), Ok("sizes 1558 1557 1 0 0".to_owned()));
+        assert!(outcome_of_suite(&table("1")).is_err_and(|text| text.starts_with("sizes 1558 1557 1 0 1\n")));
+        assert!(outcome_of_suite("").is_err());
+    }
 }
