@@ -64,6 +64,29 @@ impl Code {
         format!("{bank}{} = {:?} {dict}, {part} {at}", i.a, i.op)
     }
 
+    /// Returns the text of the concatenation of a string with the text of an integer.
+    fn number_added(&self, i: &Instr) -> String {
+        let site = &self.sites[i.a as usize];
+        let text = self.operands[site.operands.start as usize + usize::from(i.e != 0)];
+        let (text, number) = (self.show(text), self.word(ScalarKind::Int, i.b));
+        let [first, second] = if i.e == 0 { [text, number] } else { [number, text] };
+        format!("{} = StrAddInt {first}, {second}, else", self.list(&site.dests))
+    }
+
+    /// Returns the text of an instruction with a span.
+    fn span(&self, i: &Instr, op: SpecialOpcode) -> String {
+        use SpecialOpcode::*;
+        let index = |r: u32| self.word(ScalarKind::Int, r);
+        match op {
+            Span => format!("s{} = Span {}", i.a, self.show(Operand(i.b))),
+            SpanSet | SpanSetB => {
+                format!("{op:?} s{}, {}, {}", i.a, index(i.b), self.word(i.span_kind(), i.c))
+            }
+            SpanNext | SpanNextB => format!("s{} = {op:?} s{}, s{} -> {}", i.a, i.b, i.d, i.c),
+            _ => format!("s{} = {op:?} s{}, {}", i.a, i.b, index(i.c)),
+        }
+    }
+
     fn site(&self, at: u32) -> String {
         let site = &self.sites[at as usize];
         let name = match &site.work {
@@ -146,12 +169,7 @@ impl Code {
                 let bank = if matches!(op, ListNext | StrNext) { 's' } else { 'v' };
                 format!("{bank}{} = {name} {}, s{d} -> {}", i.a, o(i.b), i.c)
             }
-            Span => format!("s{} = Span {}", i.a, o(i.b)),
-            SpanGet | SpanGetB => format!("s{} = {name} s{}, {}", i.a, i.b, s(i.c, ScalarKind::Int)),
-            SpanSet | SpanSetB => {
-                format!("{name} s{}, {}, {}", i.a, s(i.b, ScalarKind::Int), s(i.c, i.span_kind()))
-            }
-            SpanNext | SpanNextB => format!("s{} = {name} s{}, s{d} -> {}", i.a, i.b, i.c),
+            Span | SpanGet | SpanGetB | SpanSet | SpanSetB | SpanNext | SpanNextB => self.span(i, op),
             EachNext => format!("EachNext {}, s{d} -> {}", positions(i.c - i.a..i.c), i.c),
             IAddJIEq | IAddJINe | IAddJILt | IAddJILe => {
                 let [b, d, e] = [i.b, d, e].map(|r| s(r, ScalarKind::Int));
@@ -185,13 +203,7 @@ impl Code {
                 let key = if op == DictSetI { s(i.c, ScalarKind::Int) } else { o(i.c) };
                 format!("{name} {}, {key}, {}, else", o(i.b), s(i.a, ScalarKind::of_field(i.d)))
             }
-            StrAddInt => {
-                let site = &self.sites[i.a as usize];
-                let text = self.operands[site.operands.start as usize + usize::from(i.e != 0)];
-                let (text, number) = (self.show(text), s(i.b, ScalarKind::Int));
-                let [first, second] = if i.e == 0 { [text, number] } else { [number, text] };
-                format!("{} = StrAddInt {first}, {second}, else", self.list(&site.dests))
-            }
+            StrAddInt => self.number_added(i),
             ListGetNested => {
                 let (c, d) = (s(i.c, ScalarKind::Int), s(u32::from(i.d), ScalarKind::Int));
                 format!("s{} = ListGetNested {}, {c}, {d}, else", i.a, o(i.b))

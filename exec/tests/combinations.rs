@@ -162,12 +162,12 @@ fn tests_of_negations() {
     assert!(!listing.contains("BNot"), "{listing}");
 }
 
-/// Loops over a list of the function, whose elements are the parameters: one that leaves the list as it is, and one that does not.
+/// Loops over a list of the function, whose elements are the parameters: one that uses the list by element only, and one that does not.
 #[test]
 fn loops_over_lists() {
     for (ty, arguments) in [("int", ints as fn(&[i64; 3]) -> Vec<IValue>), ("float", floats)] {
-        for (write, is_kept) in [("", true), ("      %l : t[] = aten::append(%list, %u)\n", false)] {
-            let write = write.replace("t[]", &format!("{ty}[]"));
+        for (other, has_span) in [("", true), ("      %l : t[] = aten::append(%list, %u)\n", false)] {
+            let other = other.replace("t[]", &format!("{ty}[]"));
             let text = format!(
                 "graph(%n : int, %a : {ty}, %b : {ty}, %c : {ty}):
   %true : bool = prim::Constant[value=1]()
@@ -178,12 +178,12 @@ fn loops_over_lists() {
       %x : {ty} = aten::__getitem__(%list, %i)
       %d : {ty} = aten::mul(%x, %c)
       %u : {ty} = aten::add(%d, %t)
-{write}      -> (%true, %u)
+{other}      -> (%true, %u)
   return (%s, %list)
 "
             );
             let listing = compared(&text, arguments);
-            assert_eq!(listing.contains("= ListNext v"), is_kept, "{listing}");
+            assert_eq!(listing.contains("= SpanNext s"), has_span, "{listing}");
         }
     }
 }

@@ -75,9 +75,9 @@ pub(super) fn accesses(emit: &Emit<'_>, i: &Instr, mut f: impl FnMut(Access)) {
 }
 
 fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl FnMut(Access)) {
-    let d = u32::from(i.d);
     use Access::{MayWrite, Read, Write};
     use SpecialOpcode::*;
+    let d = u32::from(i.d);
     let word = |operand: Operand| match operand.place() {
         OperandSource::Scalar(_, r) => Some(r),
         _ => None,
@@ -121,20 +121,7 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
             f(Read(i.c));
             f(Write(i.a));
         }
-        Span => {
-            f(Write(i.a));
-            f(Write(i.a + 1));
-        }
-        SpanGet | SpanGetB => {
-            [i.b, i.b + 1, i.c].into_iter().for_each(|r| f(Read(r)));
-            f(Write(i.a));
-        }
-        SpanSet | SpanSetB => [i.a, i.a + 1, i.b, i.c].into_iter().for_each(|r| f(Read(r))),
-        SpanNext | SpanNextB => {
-            [i.b, i.b + 1, d].into_iter().for_each(|r| f(Read(r)));
-            f(Write(d));
-            f(MayWrite(i.a));
-        }
+        Span | SpanGet | SpanGetB | SpanSet | SpanSetB | SpanNext | SpanNextB => span_accesses(i, op, f),
         ListNext | ListNextV | StrNext | StrNextV => {
             f(Read(d));
             f(Write(d));
@@ -205,6 +192,21 @@ fn special_accesses(emit: &Emit<'_>, i: &Instr, op: SpecialOpcode, mut f: impl F
         // Operands and results are tensors.
         Transposed | Jmp | MovV | Drop | Count | GetSlot | DictSeq | Sync => {}
         Join => word(Operand(i.a)).into_iter().for_each(|r| f(Read(r))),
+    }
+}
+
+/// As [`accesses`], for instructions with a span: its second word is in the next register.
+fn span_accesses(i: &Instr, op: SpecialOpcode, f: impl FnMut(Access)) {
+    use Access::{MayWrite, Read, Write};
+    use SpecialOpcode::*;
+    let d = u32::from(i.d);
+    match op {
+        Span => [Write(i.a), Write(i.a + 1)].into_iter().for_each(f),
+        SpanSet | SpanSetB => [i.a, i.a + 1, i.b, i.c].map(Read).into_iter().for_each(f),
+        SpanNext | SpanNextB => {
+            [Read(i.b), Read(i.b + 1), Read(d), Write(d), MayWrite(i.a)].into_iter().for_each(f);
+        }
+        _ => [Read(i.b), Read(i.b + 1), Read(i.c), Write(i.a)].into_iter().for_each(f),
     }
 }
 
