@@ -234,7 +234,7 @@ for_each_operation! {
     SpanSet,
     /// … of bools.
     SpanSetB,
-    /// As [`ListNext`](Self::ListNext), over the list of integers or f64 with the span `b`.
+    /// As [`ListNext`](Self::ListNext), over the list of integers or f64 with the span `b`; the instruction before `c` names the list.
     SpanNext,
     /// … of bools.
     SpanNextB,

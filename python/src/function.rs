@@ -27,7 +27,7 @@ pub(crate) struct PyFunction {
     program: Hosted,
     entry: Entry,
     brief: Option<Brief>,
-    /// Whether a call has returned, so that the next one compiles nothing.
+    /// Whether a call has ended, so that the next one compiles nothing.
     has_run: AtomicBool,
 }
 

@@ -1,9 +1,10 @@
 //! Lists of numbers whose elements loops access by address.
 //!
-//! A loop that uses a list of numbers by element only has a span of it (`vm/spans.rs`): before the loop, an instruction stores the address
-//! and the number of the elements. The outermost loop with this property has the span. What such a loop does with the
-//! list is in the graph: all uses within its body read or assign an element, or read the length. A value has its register for itself,
-//! and a list that is used in each iteration stays there, so that no other instruction of the loop refers to it.
+//! A loop that only reads and assigns elements of a list of numbers, or reads its length, has a span of it (`vm/spans.rs`): before the
+//! loop, an instruction stores the address and the number of the elements. The outermost loop with this property has the span. What such
+//! a loop does with the list is in the graph: every other use within its body, a guard's (`BailOut`) included, prevents the span. A value has
+//! its register for itself, and a list that the next iteration may use is neither moved nor dropped, so that no other instruction of the loop refers
+//! to the register.
 
 use super::conditions::kind_of;
 use super::{Emit, Loc};
@@ -99,7 +100,7 @@ impl Accesses<'_> {
         }
     }
 
-    /// Returns the outermost loops that use a list by element only.
+    /// Returns the outermost loops that only read and assign elements of a list, or read its length.
     fn spanning_loops(&self, list: ValueId) -> SmallVec<[NodeId; 2]> {
         let graph = self.graph;
         let (mut found, mut accessed) = (SmallVec::new(), SmallVec::<[NodeId; 8]>::new());

@@ -9,7 +9,7 @@
 //!   only read shared memory.
 //! - A node that waits for a future is preceded by `Join`, which suspends the frame until the future is complete.
 //!
-//! A task that is awaited by the next node, or whose body is straight scalar code, runs at its fork: starting it would
+//! A task that is awaited by the next node, or whose body is straight scalar code without calls, runs at its fork: starting it would
 //! cost more than running it.
 
 use crate::callees::Callees;

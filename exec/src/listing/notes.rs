@@ -6,7 +6,9 @@
 //! moved, and static types decide the bank of a value. The machine decides about locks at run time, by the number of handles; the
 //! note states what [`AliasDb`] knows about other handles. Notes are computed when a listing is printed.
 
-use crate::bytecode::{Code, Instr, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode, TESTS};
+use crate::bytecode::{
+    Code, Instr, Opcode, OpcodeKind, Operand, OperandSource, SiteOp, SpecialOpcode, TESTS,
+};
 use crate::emit::{byte_reads, deferred_comparisons, kind_of};
 use crate::fast_path::FastPath;
 use flambeau_analysis::{AliasDb, Liveness};
@@ -44,11 +46,10 @@ impl<'c> Notes<'c> {
             Load => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
             ListLen => notes.push(self.lock(i.b, self.operand(node, 0))),
             ListGetI | ListGetF | ListGetB => notes.push(self.lock(i.b, self.operand(node, 0))),
-            Span => notes.push(format!("elements of v{}, if it is the only handle", i.b)),
-            SpanGet | SpanGetB | SpanSet | SpanSetB => notes.push(format!("no lock: v{} has a span", i.d)),
+            Span => notes.push(self.lock(i.b, self.spanned(i.a))),
+            SpanGet | SpanGetB | SpanSet | SpanSetB => notes.push(format!("the span of v{}", i.d)),
             SpanNext | SpanNextB => {
-                let get = &self.code.instrs[i.c as usize - 1];
-                notes.push(format!("no lock: v{} has a span", get.d));
+                notes.push(format!("the span of v{}", self.code.instrs[i.c as usize - 1].d));
             }
             ListGetV => {
                 notes.push(self.lock(i.b, self.operand(node, 0)));
@@ -118,6 +119,17 @@ impl<'c> Notes<'c> {
             notes.push(format!("boxed: the type is {}", self.graph.ty(result)));
         }
         notes
+    }
+
+    /// Returns the list with a span.
+    fn spanned(&self, span: u32) -> Option<ValueId> {
+        let accesses = |i: &Instr| match i.op {
+            Opcode::SpanGet | Opcode::SpanGetB => i.b == span,
+            Opcode::SpanSet | Opcode::SpanSetB => i.a == span,
+            _ => false,
+        };
+        let at = self.code.instrs.iter().position(accesses)?;
+        self.operand(self.code.nodes[at], 0)
     }
 
     fn operand(&self, node: NodeId, index: usize) -> Option<ValueId> {

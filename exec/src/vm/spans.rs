@@ -4,10 +4,11 @@
 //! handle of the list. An access then takes one comparison: a span of no elements also stands for a list that another handle may
 //! reach, or whose elements are no words.
 //!
-//! Invariant: the words of a span are written by `Span` only, and an instruction that reads them belongs to the loop behind it. Within
-//! this loop no instruction refers to the register of the list but those that read or assign elements, or read the length
-//! (`emit/spans.rs`). So no second handle is made, the list lives, and its elements neither move nor change in number. Tests check this
-//! at each access: debug builds compare the span with the list.
+//! Invariant: the words of a span are written by `Span` only, and an instruction that reads them belongs to the loop behind it, and has
+//! the kind of the list's elements. Within this loop no instruction refers to the register of the list, moves or drops its value, but
+//! those that read or assign elements, or read the length (`emit/spans.rs`). So no second handle is made, the list lives, and its elements
+//! neither move nor change in number. A task that had a handle has dropped it before `Span` found only one (`List::get_mut`
+//! synchronizes with that). Tests check the invariant at each access: debug builds compare a span that is not empty with the list.
 #![allow(unsafe_code, reason = "elements at addresses in words")]
 
 use super::common::{Element, Iteration, word_of};
@@ -41,7 +42,7 @@ impl Span {
 
     fn of<T: Element>(v: &mut [IValue], list: u32) -> Span {
         match own_list(list, v).and_then(T::of) {
-            // This makes no reference to the elements, so references that other instructions make do not invalidate the pointer.
+            // The pointer is the vector's own: it stays valid when other instructions borrow the elements through the vector.
             Some(items) => {
                 Span { start: items.as_mut_ptr().expose_provenance() as u64, len: items.len() as u64 }
             }
@@ -78,16 +79,17 @@ impl Span {
     #[inline(always)]
     fn at<T>(self, at: u64) -> Option<*mut T> {
         let start = ptr::with_exposed_provenance_mut::<T>(self.start as usize);
-        // SAFETY: `start` is the pointer of a vector with `len` elements of the type, by the module's invariant, so that the
-        // element is in its allocation.
+        // SAFETY: `start` is the pointer of a vector with `len` elements of the size and alignment of `T`, by the module's invariant, so
+        // that the element is in its allocation. `len` is 0 without a vector.
         (at < self.len).then(|| unsafe { start.add(at as usize) })
     }
 
     /// Returns an element as a word.
     #[inline(always)]
     fn get<T: Word>(self, at: u64) -> Option<u64> {
-        // SAFETY: the pointer is to an initialized, aligned element of a living vector (`at`). The register of the list holds the only
-        // handle, and this frame runs, so nothing else accesses the elements now.
+        // SAFETY: the pointer is to an initialized, aligned element of a living vector (`at`): a bool as `bool`, an integer or f64 as
+        // `i64`, of which all bits are valid. The register of the list holds the only handle, and this frame runs, so nothing else
+        // accesses the elements now.
         self.at::<T>(at).map(|element| unsafe { *element }.to_word())
     }
 
@@ -95,7 +97,7 @@ impl Span {
     fn set<T: Word>(self, at: u64, word: u64) -> bool {
         match self.at::<T>(at) {
             Some(element) => {
-                // SAFETY: as in `get`. Elements have no destructor.
+                // SAFETY: as in `get`; `from_word` returns a valid `T`. Elements have no destructor.
                 unsafe { element.write(T::from_word(word)) };
                 true
             }
@@ -141,8 +143,18 @@ pub(super) fn next<T: Word, S: ScalarRegisters + ?Sized>(
     s: &S,
     values: &mut ValueFrame<'_, '_>,
 ) -> Iteration {
-    // The instruction that reads the first element names the list.
-    iterated::<T, S>(i, |values| values.code.instrs[i.c as usize - 1].d, trip, s, values)
+    iterated::<T, S>(i, |values| first_read(i, values).d, trip, s, values)
+}
+
+/// Returns the instruction before the target of the end of a loop: it reads the first element, and names the list.
+#[inline(always)]
+fn first_read<'c>(end: &Instr, values: &ValueFrame<'c, '_>) -> &'c Instr {
+    let get = &values.code.instrs[end.c as usize - 1];
+    debug_assert!(
+        matches!(get.op, Opcode::SpanGet | Opcode::SpanGetB) && get.b == end.b,
+        "invariant: reads by the span"
+    );
+    get
 }
 
 /// Returns an element of a list over which a loop iterates together with others, for the instruction that reads the first one.

@@ -30,13 +30,13 @@ def find(items: List[int], wanted: int) -> int:
 #    1  s7 = 0; s8 = 0
 #    2  s9 = 0
 #    3  JILe s5, 0 -> 11
-#    4  s11 = Span v0                                ; elements of v0, if it is the only handle
-#    5  s6 = SpanGet s11, s9                         ; no lock: v0 has a span
+#    4  s11 = Span v0                                ; may lock v0: the caller may hold it
+#    5  s6 = SpanGet s11, s9                         ; the span of v0
 #    6  JINe s6, s4 -> 9
 #    7  s7 = 1; s8 = s9                              ; copied: the branch returns it
 #    8  Jmp 11
 #    9  s7 = 0; s8 = 0
-#   10  s6 = SpanNext s11, s9 -> 6                   ; no lock: v0 has a span
+#   10  s6 = SpanNext s11, s9 -> 6                   ; the span of v0
 #   11  Drop v0
 #   12  JFalse s7 -> 15
 #   13  s7 = s8                                      ; copied: the branch returns it

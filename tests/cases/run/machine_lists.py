@@ -36,10 +36,10 @@ def doubled(items: List[int]):
 #    0  s2 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s3 = 0; s4 = 0
 #    2  JILe s2, 0 -> 7
-#    3  s5 = Span v0                                 ; elements of v0, if it is the only handle
-#    4  s7 = SpanGet s5, s4                          ; no lock: v0 has a span
+#    3  s5 = Span v0                                 ; may lock v0: the caller may hold it
+#    4  s7 = SpanGet s5, s4                          ; the span of v0
 #    5  s3 = FAdd s3, s7
-#    6  s7 = SpanNext s5, s4 -> 5                    ; no lock: v0 has a span
+#    6  s7 = SpanNext s5, s4 -> 5                    ; the span of v0
 #    7  Drop v0
 #    8  Ret (s3)
 # code(v0, v1): 8 words, 3 values
@@ -80,9 +80,9 @@ def doubled(items: List[int]):
 #    0  s3 = ListLen v0                              ; may lock v0: the caller may hold it
 #    1  s4 = 0
 #    2  JILe s3, 0 -> 8
-#    3  s5 = Span v0                                 ; elements of v0, if it is the only handle
-#    4  s7 = SpanGet s5, s4                          ; no lock: v0 has a span
+#    3  s5 = Span v0                                 ; may lock v0: the caller may hold it
+#    4  s7 = SpanGet s5, s4                          ; the span of v0
 #    5  s7 = IMul s7, 2
-#    6  SpanSet s5, s4, s7                           ; no lock: v0 has a span
-#    7  s7 = SpanNext s5, s4 -> 5                    ; no lock: v0 has a span
+#    6  SpanSet s5, s4, s7                           ; the span of v0
+#    7  s7 = SpanNext s5, s4 -> 5                    ; the span of v0
 #    8  Ret (move v0)

@@ -58,13 +58,13 @@ def weights(known: Dict[str, float]):
 #    2  s3 = IMin s2, s3
 #    3  s2 = 0; s4 = 0
 #    4  JILe s3, 0 -> 12
-#    5  s5 = Span v0                                 ; elements of v0, if it is the only handle
-#    6  s7 = Span v1                                 ; elements of v1, if it is the only handle
-#    7  s9 = SpanGet s5, s4                          ; no lock: v0 has a span
-#    8  s10 = SpanGet s7, s4                         ; no lock: v1 has a span
+#    5  s5 = Span v0                                 ; may lock v0: the caller may hold it
+#    6  s7 = Span v1                                 ; may lock v1: the caller may hold it
+#    7  s9 = SpanGet s5, s4                          ; the span of v0
+#    8  s10 = SpanGet s7, s4                         ; the span of v1
 #    9  s11 = IToF s9
 #   10  s2 = FAdd s2, (FMul s11, s10)
-#   11  EachNext 7, 8, s4 -> 9                       ; no lock: v0 has a span; no lock: v1 has a span
+#   11  EachNext 7, 8, s4 -> 9                       ; the span of v0; the span of v1
 #   12  Drop v1
 #   13  Drop v0
 #   14  Ret (s2)
@@ -74,14 +74,14 @@ def weights(known: Dict[str, float]):
 #    2  s4 = 0; s5 = 1
 #    3  JILe s3, 0 -> 13
 #    4  s6 = IAdd 1, s3
-#    5  s7 = Span v0                                 ; elements of v0, if it is the only handle
-#    6  s3 = SpanGet s7, s5                          ; no lock: v0 has a span
+#    5  s7 = Span v0                                 ; may lock v0: the caller may hold it
+#    6  s3 = SpanGet s7, s5                          ; the span of v0
 #    7  s9 = IAdd s5, -1
-#    8  s10 = SpanGet s7, s9                         ; no lock: v0 has a span
+#    8  s10 = SpanGet s7, s9                         ; the span of v0
 #    9  s10 = ISub s3, s10
 #   10  s10 = IAbs s10
 #   11  s4 = IAdd s4, s10
-#   12  s3 = SpanNext s7, s5 -> 7                    ; no lock: v0 has a span
+#   12  s3 = SpanNext s7, s5 -> 7                    ; the span of v0
 #   13  Drop v0
 #   14  Ret (s4)
 # code(v0): 12 words, 1 values
