@@ -200,6 +200,8 @@ program("leaf", "b = (a + a).sum()", "b.backward()", "b.backward()", "return a *
 program("leaf", "b = (a * 2).exp().sum()", "torch.autograd.grad([b], [a])", "torch.autograd.grad([b], [a])", "return a")
 program("leaf", "b = a.detach()", "b.sum().backward()", "return a")
 program("leaf", "(a * 2).backward()", "return a")
+for empty in ("torch.zeros(0)", "torch.zeros(0, dtype=torch.bool)"):
+    program("leaf", f"y = {empty}", "return torch.trapezoid(y, a, dim=-1) + a.sum()")
 
 
 def outcome(source, arguments):

@@ -280,7 +280,7 @@ def areas(y: Tensor, dim: int) -> Tensor:
 
 def even_trapezoids(y: Tensor, dx: number, dim: int) -> Tensor:
     if y.size(dim) == 0:
-        return y.sum([dim])
+        return y.sum([dim]).to(y.dtype)
     return (y.sum([dim]) - (y.select(dim, 0) + y.select(dim, -1)) * 0.5) * dx
 
 # Sizes of a tensor that has elements along one dimension only. Graphs of formulas write no lists.
@@ -307,9 +307,10 @@ def trapezoids(y: Tensor, x: Tensor, dim: int) -> Tensor:
     return areas(y, dim) * steps_along(x, y, dim)
 
 def sum_of_trapezoids(y: Tensor, x: Tensor, dim: int) -> Tensor:
-    found = trapezoids(y, x, dim).sum([dim]) / 2
-    # The integral over no samples has the dtype of `y`.
-    return found.to(y.dtype) if y.size(dim) == 0 else found
+    # The integral over no samples has the dtype of `y`, and does not depend on `x`.
+    if y.size(dim) == 0:
+        return y.sum([dim]).to(y.dtype)
+    return trapezoids(y, x, dim).sum([dim]) / 2
 
 def segments_body(data: Tensor, reduce: str, lengths: Optional[Tensor], offsets: Optional[Tensor], axis: int, initial: Optional[float]) -> Tensor:
     # The segments of all rows before the axis, as one row of segments. They need not cover the rows.
