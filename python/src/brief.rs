@@ -3,8 +3,9 @@
 //! Such a call needs little of what others prepare: it draws no random numbers, prints and warns of nothing, calls no Python, records no
 //! gradients, and its operators do not ask whether gradients are recorded. Without loops and calls, and with few elements, it cannot
 //! reach the limits of a session. So it keeps the lock and uses a [`Host`] without limits again: nothing that such a call does, an error
-//! included, changes that host. This saves 100 to 150 ns. A function of numbers takes no memory of Python's objects either ([`call`]);
-//! one of tensors is brief if they have few elements.
+//! included, changes that host. This saves 100 to 150 ns. A function of numbers takes no memory of Python's objects either ([`call`]).
+//! One of tensors is brief if they have few elements. It neither writes them nor returns a view of them, so that its arguments may be
+//! copies.
 
 use std::cell::Cell;
 
@@ -48,7 +49,8 @@ impl Brief {
         let is_of_tensors = |node: NodeId| {
             let is_known =
                 graph.op(node).row().is_some_and(|row| graph.registry().facet::<Pointwise>(row).is_some());
-            is_known && graph.effects(node).is_pure() && graph.results(node).all(is_tensor)
+            let effects = graph.effects(node);
+            is_known && effects.is_pure() && !effects.result_aliases() && graph.results(node).all(is_tensor)
         };
         let is_constant = |node| graph.is_prim(node, Prim::Constant) && !graph.results(node).any(is_tensor);
         let is_brief = graph.node_count() <= MAX_NODES

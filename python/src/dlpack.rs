@@ -153,7 +153,7 @@ fn tensor_of(py: Python<'_>, taken: Taken, loans: &mut Loans, access: Access) ->
         None => return Err(misuse(py, "the DLPack tensor has no data".to_owned())),
     };
     let writable = writable && access == Access::AsLent;
-    let bytes = Bytes { start, writable, owner: taken };
+    let bytes = Bytes { start, writable, owner: || Ok(taken) };
     // SAFETY: the producer guarantees that the elements are valid until the deleter is called; calls hold the arguments, and
     // documentation forbids access by other threads during a call.
     or_raise(py, unsafe { loans.tensor(py, bytes, dtype, layout) })

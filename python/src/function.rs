@@ -137,6 +137,10 @@ impl PyFunction {
             return Err(self.too_many(py, args.len()));
         }
         let mut given = Arguments::default();
+        let may_be_brief = self.brief == Some(Brief::Tensors) && self.has_run.load(Ordering::Relaxed);
+        if may_be_brief {
+            call.copy_few();
+        }
         self.convert(&mut call, args, kwargs, &mut given)?;
         while call.restart() {
             // Dropped first, so that their memory is given back.
@@ -148,11 +152,7 @@ impl PyFunction {
             self.check_names(py, args.len(), kwargs)?;
         }
         call.check_modes()?;
-        let is_brief = self.brief == Some(Brief::Tensors)
-            && named.is_empty()
-            && self.has_run.load(Ordering::Relaxed)
-            && brief::are_small(&values);
-        if is_brief {
+        if may_be_brief && named.is_empty() && brief::are_small(&values) {
             let result = brief::with_host(|host| self.entry.call_on(&values, &[], host));
             return call.result(&or_raise(py, result)?, &self.program, 0);
         }

@@ -19,6 +19,9 @@ use smallvec::SmallVec;
 
 use crate::tensor::PyTensor;
 
+/// Maximum number of bytes that are few: a copy of them takes a tenth of the time of a loan.
+const FEW_BYTES: usize = 1024;
+
 /// Alignment in bytes that a storage requires.
 const ALIGNMENT: usize = 16;
 
@@ -87,11 +90,11 @@ fn living<'py>(py: Python<'py>, handle: &Py<PyWeakrefReference>) -> Option<Bound
 }
 
 /// Bytes of another library.
-pub(crate) struct Bytes<T> {
+pub(crate) struct Bytes<F> {
     pub(crate) start: NonNull<u8>,
     pub(crate) writable: bool,
-    /// Keeps the bytes alive.
-    pub(crate) owner: T,
+    /// Makes what keeps the bytes alive. Until it is called, the caller keeps them.
+    pub(crate) owner: F,
 }
 
 /// An entry of [`LENT`], removed before the owners release the bytes.
@@ -117,6 +120,8 @@ pub(crate) struct Loans {
     unions: Vec<(usize, usize)>,
     /// Whether a union was added since the last start.
     is_outdated: bool,
+    /// Whether few bytes are copied, which takes less time than to lend them.
+    copies_few: bool,
 }
 
 /// A range that was lent for a call.
@@ -127,24 +132,35 @@ struct Loan {
 }
 
 impl Loans {
+    /// Copies few bytes from now on: those of the arguments of a function that neither writes them nor returns a view of them.
+    pub(crate) fn copy_few(&mut self) {
+        self.copies_few = true;
+    }
+
     /// Makes a tensor over elements at the positions of `layout`, which is relative to the first byte.
     ///
     /// # Errors
-    /// Returns an error if memory is exhausted.
+    /// Returns an error if memory is exhausted, or that of `bytes.owner`.
     ///
     /// # Safety
-    /// Until `bytes.owner` is dropped, the bytes from the first to the end of the furthest element are valid and initialized, and may
-    /// be written if `bytes.writable`. During this call, no other code writes them; while a function of the compiler runs with the
-    /// tensor, no other code accesses them.
+    /// During this call, and until what `bytes.owner` returns is dropped, the bytes from the first to the end of the furthest element are
+    /// valid and initialized, and may be written if `bytes.writable`. During this call, no other code writes them; while a function of
+    /// the compiler runs with the tensor, no other code accesses them.
     pub(crate) unsafe fn tensor<T: Any + Send + Sync>(
         &mut self,
         py: Python<'_>,
-        bytes: Bytes<T>,
+        bytes: Bytes<impl FnOnce() -> Result<T, TensorError>>,
         dtype: DType,
         layout: Layout,
     ) -> Result<Tensor, TensorError> {
         let item = dtype.size();
         let len = layout.storage_end().saturating_mul(item);
+        if self.copies_few && len <= FEW_BYTES {
+            // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, also if there are none, and no other
+            // code writes them during this call; bytes need no alignment.
+            let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), len) };
+            return Tensor::from_bytes(range, dtype, layout);
+        }
         // SAFETY: the caller's contract. Layouts end before `isize::MAX` bytes.
         let (storage, offset) = unsafe { self.take(py, bytes, len, item)? };
         if offset == 0 {
@@ -164,7 +180,7 @@ impl Loans {
     unsafe fn take<T: Any + Send + Sync>(
         &mut self,
         py: Python<'_>,
-        bytes: Bytes<T>,
+        bytes: Bytes<impl FnOnce() -> Result<T, TensorError>>,
         len: usize,
         item: usize,
     ) -> Result<(Storage, usize), TensorError> {
@@ -179,8 +195,9 @@ impl Loans {
         if let Some(loan) = self.taken.iter().find(within) {
             // The range may have been lent as a union, of which the first owner has a part. The loan has the storage, and the storage
             // the range, so that there is an entry.
+            let owner = Box::new((bytes.owner)()?);
             if let Some(range) = lent().get_mut(&loan.start) {
-                range.sharers.get_or_insert_default().owners.push(Box::new(bytes.owner));
+                range.sharers.get_or_insert_default().owners.push(owner);
             }
             return Ok((loan.storage.clone(), start - loan.start));
         }
@@ -202,14 +219,16 @@ impl Loans {
                 return Ok((handle.get().0.storage().clone(), start - at));
             }
             _ => {
-                // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`,
-                // until `bytes.owner` is dropped, which is after the copy; bytes need no alignment; no other code writes the
-                // range during this call.
+                // SAFETY: the caller's contract: `start` is valid for reads of `len` initialized bytes, at most `isize::MAX`, during
+                // this call; bytes need no alignment; no other code writes the range during this call.
                 let range = unsafe { std::slice::from_raw_parts(bytes.start.as_ptr(), len) };
                 return Ok((copied(range)?, 0));
             }
         }
-        let owner = Box::new(Range { start: first, _owner: bytes.owner });
+        let owner = (bytes.owner)().inspect_err(|_| {
+            lent().remove(&first);
+        })?;
+        let owner = Box::new(Range { start: first, _owner: owner });
         let before = start - first;
         // SAFETY: the caller's contract for `bytes`, and the range was registered for this storage alone. A union consists of ranges
         // of arguments of this call, each of which overlaps another, so that they lie in one allocation and its address is not null:

@@ -33,6 +33,7 @@ use numpy::Numpy;
 use torch::torch;
 pub(crate) use torch::{gradient_required, is_torch_imported, to_torch};
 
+mod aten;
 mod numpy;
 mod torch;
 
@@ -152,6 +153,11 @@ impl<'a, 'py> Call<'a, 'py> {
     pub(crate) fn in_library(mut self, library: Option<Library>) -> Call<'a, 'py> {
         self.library = library;
         self
+    }
+
+    /// Copies arguments of few bytes: the function neither writes them nor returns a view of them.
+    pub(crate) fn copy_few(&mut self) {
+        self.loans.copy_few();
     }
 
     /// Returns the library of the first tensor among the arguments.
@@ -543,8 +549,7 @@ impl<'a, 'py> Call<'a, 'py> {
             return Ok(());
         }
         let Some(torch) = torch(py)? else { return Ok(()) };
-        let level: i64 = torch.forward_ad.bind(py).getattr(intern!(py, "_current_level"))?.extract()?;
-        if level >= 0 || torch.is_autocast.bind(py).call0()?.is_truthy()? {
+        if torch.has_modes(py)? {
             let objects = PyTuple::new(py, self.tensors.iter().map(|taken| &taken.object))?;
             torch.check_modes.bind(py).call1((objects, PyDict::new(py)))?;
         }
@@ -689,7 +694,7 @@ impl<'a, 'py> Call<'a, 'py> {
     pub(crate) fn is_under_no_grad(&self) -> PyResult<bool> {
         // Whether PyTorch is imported is a look-up in a dictionary.
         let torch = if self.is_of_torch() { torch(self.py)? } else { None };
-        torch.map_or(Ok(false), |torch| Ok(!torch.is_grad_enabled.bind(self.py).call0()?.is_truthy()?))
+        torch.map_or(Ok(false), |torch| Ok(!torch.is_grad_enabled(self.py)?))
     }
 
     /// Marks tensors of PyTorch that require gradients, in a call that records none: the program may ask.

@@ -221,7 +221,8 @@ impl Numpy {
         // Not as a pair: that would copy the layout.
         let Ok(layout) = layout else { return Ok(None) };
         let Some(start) = NonNull::new(data) else { return Ok(None) };
-        let bytes = Bytes { start, writable: flags & WRITEABLE != 0, owner: object.clone().unbind() };
+        let owner = || Ok(object.clone().unbind());
+        let bytes = Bytes { start, writable: flags & WRITEABLE != 0, owner };
         // SAFETY: the array keeps its elements as long as it is referred to; calls hold the arguments, and documentation forbids access by
         // other threads during a call.
         or_raise(py, unsafe { loans.tensor(py, bytes, dtype, layout) }).map(Some)

@@ -1,12 +1,13 @@
-//! Tensors of PyTorch, by DLPack.
+//! Tensors of PyTorch, by the functions of its libraries or by DLPack.
 
 use flambeau::tensor::Tensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyType};
+use pyo3::types::{PyDict, PyString, PyType};
 
+use super::aten::Aten;
 use super::imported;
 use crate::dlpack::{self, Access, Exchange};
 use crate::errors::misuse;
@@ -19,14 +20,15 @@ pub(super) struct Torch {
     to_dlpack: Py<PyAny>,
     from_dlpack: Py<PyAny>,
     pub(super) device: Py<PyAny>,
-    pub(super) is_grad_enabled: Py<PyAny>,
-    /// `torch.autograd.forward_ad`.
-    pub(super) forward_ad: Py<PyAny>,
+    is_grad_enabled: Py<PyAny>,
+    /// The variables of `torch.autograd.forward_ad`.
+    forward_ad: Py<PyDict>,
     /// Returns false only if the thread is in no context of `torch.autocast` for the CPU.
-    pub(super) is_autocast: Py<PyAny>,
+    is_autocast: Py<PyAny>,
     /// The class `Generator`.
     pub(super) generator: Py<PyAny>,
     pub(super) check_modes: Py<PyAny>,
+    aten: Option<Aten>,
     exchange: Option<Exchange>,
 }
 
@@ -34,15 +36,27 @@ impl Torch {
     /// Takes the memory of a tensor of PyTorch.
     pub(super) fn take<'py>(&self, object: &Bound<'py, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
         let py = object.py();
-        if object.getattr(intern!(py, "requires_grad"))?.is_truthy()? {
-            if self.is_grad_enabled.bind(py).call0()?.is_truthy()? {
-                return Err(PyErr::from_type(
-                    gradient_required(py)?.clone(),
-                    "the tensor requires a gradient; pass `tensor.detach()`",
-                ));
-            }
-            return self.take(&object.call_method0("detach")?, loans);
+        let known = self.aten.as_ref().map_or(Ok(None), |aten| aten.tensor(object))?;
+        let requires_grad = match &known {
+            Some(known) => known.requires_grad(),
+            None => object.getattr(intern!(py, "requires_grad"))?.is_truthy()?,
+        };
+        if requires_grad && self.is_grad_enabled(py)? {
+            return Err(PyErr::from_type(
+                gradient_required(py)?.clone(),
+                "the tensor requires a gradient; pass `tensor.detach()`",
+            ));
         }
+        if let Some(tensor) = known.map_or(Ok(None), |known| known.take(loans))? {
+            return Ok(tensor);
+        }
+        // What DLPack refers to is a tensor in some versions of PyTorch, and not its memory, which the object may give up.
+        self.take_by_dlpack(&object.call_method0(intern!(py, "detach"))?, loans)
+    }
+
+    /// Takes the memory of a tensor that requires no gradient and keeps its memory.
+    fn take_by_dlpack<'py>(&self, object: &Bound<'py, PyAny>, loans: &mut Loans) -> PyResult<Tensor> {
+        let py = object.py();
         let take = |object: &Bound<'py, PyAny>, loans: &mut Loans, access| match &self.exchange {
             Some(exchange) => exchange.take(object, loans, access),
             None => dlpack::import(&self.to_dlpack.bind(py).call1((object,))?, loans, access),
@@ -55,6 +69,25 @@ impl Torch {
             return take(&resolved, loans, Access::ReadOnly);
         }
         Ok(tensor)
+    }
+
+    /// Whether gradients are recorded on this thread.
+    pub(super) fn is_grad_enabled(&self, py: Python<'_>) -> PyResult<bool> {
+        match &self.aten {
+            Some(aten) => Ok(aten.is_grad_enabled()),
+            None => self.is_grad_enabled.bind(py).call0()?.is_truthy(),
+        }
+    }
+
+    /// Whether this thread may be in a context of forward-mode differentiation, or of `torch.autocast`.
+    pub(super) fn has_modes(&self, py: Python<'_>) -> PyResult<bool> {
+        let level = self.forward_ad.bind(py).get_item(intern!(py, "_current_level"))?;
+        let level: i64 = level.map_or(Ok(-1), |level| level.extract())?;
+        let is_autocast = || match &self.aten {
+            Some(aten) => Ok(aten.is_autocast()),
+            None => self.is_autocast.bind(py).call0()?.is_truthy(),
+        };
+        Ok(level >= 0 || is_autocast()?)
     }
 
     /// Returns a tensor of PyTorch over the memory of a tensor, or over a copy if PyTorch cannot have the memory.
@@ -95,13 +128,19 @@ pub(super) fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
     };
     let ours = py.import("flambeau._torch_autograd")?.into_any();
     let torch = Torch {
+        aten: Aten::of(&module)?,
         exchange: Exchange::of(&tensor),
         tensor: tensor.cast_into::<PyType>()?.unbind(),
         to_dlpack: exchange.getattr("to_dlpack")?.unbind(),
         from_dlpack: native("_from_dlpack", &exchange, "from_dlpack")?,
         device: module.getattr("device")?.unbind(),
         is_grad_enabled: module.getattr("is_grad_enabled")?.unbind(),
-        forward_ad: module.getattr("autograd")?.getattr("forward_ad")?.unbind(),
+        forward_ad: module
+            .getattr("autograd")?
+            .getattr("forward_ad")?
+            .cast_into::<PyModule>()?
+            .dict()
+            .unbind(),
         is_autocast: native("_is_any_autocast_enabled", &ours, "is_autocast")?,
         generator: module.getattr("Generator")?.unbind(),
         check_modes: ours.getattr("check_modes")?.unbind(),
