@@ -144,7 +144,7 @@ impl<'c> Isolation<'c> {
     }
 
     /// Returns the graph that a call or fork runs, if it is statically known.
-    fn callee(&self, graph: &Graph, node: NodeId) -> Option<Arc<Graph>> {
+    pub(crate) fn callee(&self, graph: &Graph, node: NodeId) -> Option<Arc<Graph>> {
         let name = match graph.op(node).kind() {
             OpKind::Prim(Prim::Fork) => return resolve::subgraph(graph, node).ok(),
             OpKind::Prim(Prim::CallFunction) => resolve::callee(graph, node).ok()?,

@@ -9,14 +9,18 @@
 //!   only read shared memory.
 //! - A node that waits for a future is preceded by `Join`, which suspends the frame until the future is complete.
 //!
-//! A task that is awaited by the next node, or whose body is straight scalar code without calls, runs at its fork: starting it would
-//! cost more than running it.
+//! A task that is awaited by the next node, or whose body is scalar code without loops, calls of such functions included, runs at its
+//! fork: starting it would cost more than running it.
 
 use crate::callees::Callees;
 use crate::intrinsic::Intrinsic;
 use crate::isolation::{Isolation, ReachableMemory, is_wait};
 use crate::resolve;
 use flambeau_ir::{Effects, Graph, NodeId, NodeSet, OpKind, Prim};
+use std::sync::Arc;
+
+/// Maximal number of calls of a task that runs at its fork. Each takes some 20 ns. A recursive function has more.
+const MAX_SHORT_CALLS: usize = 8;
 
 /// The plan for the tasks of one graph.
 pub(super) struct TaskPlan {
@@ -36,7 +40,7 @@ impl TaskPlan {
         for &fork in &forks {
             if let Ok(body) = resolve::subgraph(graph, fork)
                 && !waits_next(graph, fork)
-                && is_long(&body)
+                && is_long(&body, &isolation)
                 && isolation.holds(&body)
             {
                 any |= plan.concurrent.insert(fork);
@@ -64,12 +68,28 @@ fn waits_next(graph: &Graph, fork: NodeId) -> bool {
     next.is_some_and(|n| is_wait(graph, n) && graph.operand(n, 0) == graph.result(fork, 0))
 }
 
-/// Whether running a body may take longer than starting a task: it has loops, calls or operators with kernels.
-fn is_long(body: &Graph) -> bool {
+/// Whether running a body may take longer than starting a task: it has loops, operators with kernels, or many or unknown calls.
+fn is_long(body: &Arc<Graph>, isolation: &Isolation<'_>) -> bool {
     let intrinsics = body.registry().column::<Intrinsic>();
-    body.nodes_deep().any(|n| match body.op(n).kind() {
-        OpKind::Row(_) => intrinsics.of(body.op(n)).is_none(),
-        OpKind::Prim(prim) => prim.runs_subgraph() || prim.effects().contains(Effects::DIVERGES),
-        OpKind::Unknown(_) => true,
-    })
+    let (mut bodies, mut calls) = (vec![Arc::clone(body)], 0);
+    while let Some(body) = bodies.pop() {
+        for node in body.nodes_deep() {
+            let is_long = match body.op(node).kind() {
+                OpKind::Row(_) => intrinsics.of(body.op(node)).is_none(),
+                OpKind::Prim(Prim::CallFunction | Prim::CallMethod) => {
+                    let callee = isolation.callee(&body, node);
+                    calls += 1;
+                    let is_known = callee.is_some();
+                    bodies.extend(callee);
+                    !is_known || calls > MAX_SHORT_CALLS
+                }
+                OpKind::Prim(prim) => prim.runs_subgraph() || prim.effects().contains(Effects::DIVERGES),
+                OpKind::Unknown(_) => true,
+            };
+            if is_long {
+                return true;
+            }
+        }
+    }
+    false
 }

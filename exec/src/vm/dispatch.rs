@@ -663,6 +663,7 @@ fn value_step(i: &Instr, s: &mut [u64], values: &mut ValueFrame<'_, '_>) -> Resu
         }
         Opcode::BailOut if steps::guard(code, i.a, s, v)? => {}
         Opcode::Join if steps::pending(i.a, code, v).is_none() => {}
+        Opcode::Sync if !env.has_tasks => {}
         _ => return Ok(Outcome::Leave),
     }
     Ok(Outcome::Next)

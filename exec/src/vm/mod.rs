@@ -97,6 +97,8 @@ struct StepBuffers<'e> {
     slots: &'e mut [IValue],
     args: &'e mut Vec<IValue>,
     rets: &'e mut Rets,
+    /// Whether tasks that the machine forked have not been joined. Only at exits the machine forks and joins.
+    has_tasks: bool,
     /// Number of backward jumps and calls until the next request to the host.
     fuel: u64,
 }
@@ -298,7 +300,8 @@ impl Vm {
     ) -> (&'a mut [u64], &'a mut [IValue], StepBuffers<'a>) {
         let (words_end, values_end) = (words + frame_words(code), values + code.n_values as usize);
         let callees = &self.program.callees;
-        let env = StepBuffers { host, callees, slots: &mut self.slots, args, rets: &mut self.rets, fuel: 0 };
+        let (has_tasks, slots, rets) = (!self.tasks.is_idle(), &mut self.slots[..], &mut self.rets);
+        let env = StepBuffers { host, callees, slots, args, rets, has_tasks, fuel: 0 };
         (&mut self.words[words..words_end], &mut self.values[values..values_end], env)
     }
 

@@ -5,7 +5,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyType};
+use pyo3::types::{PyDict, PyInt, PyString, PyType};
 
 use super::aten::Aten;
 use super::imported;
@@ -23,6 +23,8 @@ pub(super) struct Torch {
     is_grad_enabled: Py<PyAny>,
     /// The variables of `torch.autograd.forward_ad`.
     forward_ad: Py<PyDict>,
+    /// The level of forward-mode differentiation outside of its contexts: -1.
+    no_level: Py<PyInt>,
     /// Returns false only if the thread is in no context of `torch.autocast` for the CPU.
     is_autocast: Py<PyAny>,
     /// The class `Generator`.
@@ -81,13 +83,14 @@ impl Torch {
 
     /// Whether this thread may be in a context of forward-mode differentiation, or of `torch.autocast`.
     pub(super) fn has_modes(&self, py: Python<'_>) -> PyResult<bool> {
+        // Read as an object: Python has one object for -1.
         let level = self.forward_ad.bind(py).get_item(intern!(py, "_current_level"))?;
-        let level: i64 = level.map_or(Ok(-1), |level| level.extract())?;
+        let is_forward = level.is_some_and(|level| !level.is(&self.no_level));
         let is_autocast = || match &self.aten {
             Some(aten) => Ok(aten.is_autocast()),
             None => self.is_autocast.bind(py).call0()?.is_truthy(),
         };
-        Ok(level >= 0 || is_autocast()?)
+        Ok(is_forward || is_autocast()?)
     }
 
     /// Returns a tensor of PyTorch over the memory of a tensor, or over a copy if PyTorch cannot have the memory.
@@ -141,6 +144,7 @@ pub(super) fn torch(py: Python<'_>) -> PyResult<Option<&'static Torch>> {
             .cast_into::<PyModule>()?
             .dict()
             .unbind(),
+        no_level: PyInt::new(py, -1).unbind(),
         is_autocast: native("_is_any_autocast_enabled", &ours, "is_autocast")?,
         generator: module.getattr("Generator")?.unbind(),
         check_modes: ours.getattr("check_modes")?.unbind(),
