@@ -94,9 +94,14 @@ impl<'c> Notes<'c> {
             Fast => notes.extend(self.of_fast(i, node)),
             DictSeq => notes.extend(self.counted_field(i.b, &format!("v{} keeps it", i.a))),
             DictLen | DictAt | DictAtV => {
-                // The node of a virtual list has the dictionary as operand.
-                let list = self.operand(node, 0).map(|list| self.graph.def(list));
-                notes.push(self.lock(i.b, list.and_then(|list| self.operand(list, 0))));
+                notes.push(match self.counted_dict(at, i.b) {
+                    Some(r) => format!("may lock v{}: v{r} holds it", i.b),
+                    None => {
+                        // The node of a virtual list has the dictionary as operand.
+                        let list = self.operand(node, 0).map(|list| self.graph.def(list));
+                        self.lock(i.b, list.and_then(|list| self.operand(list, 0)))
+                    }
+                });
                 if op == DictAtV {
                     notes.push(format!("v{} counted: the dictionary keeps it", i.a));
                 }
@@ -130,6 +135,15 @@ impl<'c> Notes<'c> {
         };
         let at = self.code.instrs.iter().position(accesses)?;
         self.operand(self.code.nodes[at], 0)
+    }
+
+    /// Returns the register of the dictionary of which another one has a handle for the loop at an instruction, if both keep it.
+    fn counted_dict(&self, at: usize, register: u32) -> Option<u32> {
+        let is_handle = |i: &&Instr| i.op == Opcode::DictSeq && i.a == register;
+        match Operand(self.code.instrs[..at].iter().rfind(is_handle)?.b).place() {
+            OperandSource::Copy(dict) => Some(dict),
+            _ => None,
+        }
     }
 
     fn operand(&self, node: NodeId, index: usize) -> Option<ValueId> {
