@@ -23,7 +23,7 @@ use crate::tensor::PyTensor;
 const FEW_BYTES: usize = 1024;
 
 /// Alignment in bytes that a storage requires.
-const ALIGNMENT: usize = 16;
+pub(crate) const ALIGNMENT: usize = 16;
 
 /// Ranges of bytes that storages have, by their start. They do not overlap.
 ///
@@ -169,7 +169,7 @@ impl Loans {
         Tensor::from_storage(
             storage,
             dtype,
-            Layout::new(layout.sizes(), layout.strides(), (offset / item) as i64)?,
+            Layout::new(layout.sizes(), layout.strides(), (offset / item) as i64 + layout.offset())?,
         )
     }
 

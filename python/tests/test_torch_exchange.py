@@ -79,6 +79,23 @@ def test_writes_reach_the_tensor():
         assert torch.equal(x, expected) and x._version > version
 
 
+@pytest.mark.skipif(not ARE_FUNCTIONS_KNOWN, reason="capsules do not have what is before the first element")
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_writes_to_views_at_any_address(dtype):
+    clear = program("def f(x):\n    return x.zero_()\n")
+    join = program("def f(x, y):\n    x.zero_()\n    return torch.cat([x, y])\n")
+    for start in range(20):
+        whole = torch.ones(700).to(dtype)
+        view = whole[start : start + 600]
+        assert clear(view) is view
+        assert whole[:start].ne(0).all() and whole[start : start + 600].eq(0).all() and whole[start + 600 :].ne(0).all()
+        whole = torch.ones(40).to(dtype)
+        for first, second in ((whole[start:][:1], whole[start + 1 :][:3]), (whole[start + 3 :][::2], whole[start:][::2])):
+            whole.fill_(1)
+            expected = torch.cat([first * 0, second])
+            assert torch.equal(join(first, second), expected) and first.eq(0).all() and second.ne(0).all()
+
+
 def test_a_view_keeps_the_memory_that_its_tensor_gives_up():
     for change in ("x.data = torch.zeros(1)", "x.set_()", "x.untyped_storage().resize_(0)", "del x"):
         x = torch.arange(1000.0)

@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::dlpack::or_raise;
-use crate::lent::{Bytes, Loans};
+use crate::lent::{ALIGNMENT, Bytes, Loans};
 
 /// An `at::Tensor`, or a pointer to one that the interface made.
 type Handle = *const *mut c_void;
@@ -44,6 +44,7 @@ struct Functions {
     get_dtype: Get<i32>,
     get_sizes: Get<*const i64>,
     get_strides: Get<*const i64>,
+    get_offset: Get<i64>,
     /// Makes a tensor over the same storage.
     view: View,
     delete: Delete,
@@ -56,13 +57,14 @@ struct Functions {
 }
 
 /// The names of the functions in the libraries, in the order of the fields of [`Functions`].
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 15] = [
     "aoti_torch_get_data_ptr",
     "aoti_torch_get_device_type",
     "aoti_torch_get_dim",
     "aoti_torch_get_dtype",
     "aoti_torch_get_sizes",
     "aoti_torch_get_strides",
+    "aoti_torch_get_storage_offset",
     "aoti_torch__reinterpret_tensor",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_grad_mode_is_enabled",
@@ -89,6 +91,7 @@ impl Functions {
             dtype,
             sizes,
             strides,
+            offset,
             view,
             delete,
             grad_mode,
@@ -107,6 +110,7 @@ impl Functions {
                 get_dtype: transmute::<usize, Get<i32>>(dtype),
                 get_sizes: transmute::<usize, Get<*const i64>>(sizes),
                 get_strides: transmute::<usize, Get<*const i64>>(strides),
+                get_offset: transmute::<usize, Get<i64>>(offset),
                 view: transmute::<usize, View>(view),
                 delete: transmute::<usize, Delete>(delete),
                 is_grad_enabled: transmute::<usize, AskMode>(grad_mode),
@@ -260,9 +264,15 @@ impl AtenTensor<'_, '_> {
             };
             (slice(sizes), slice(strides))
         };
-        let Ok(layout) = Layout::new(sizes, strides, 0) else { return Ok(None) };
-        let Some(start) = self.read(get.get_data) else { return Ok(None) };
-        let start = match NonNull::new(start.cast()) {
+        let (Some(start), Some(offset)) = (self.read(get.get_data), self.read(get.get_offset)) else {
+            return Ok(None);
+        };
+        // The tensor may begin within its storage, where no storage of ours can; elements before it belong to its own.
+        let before = (start.addr() % ALIGNMENT / dtype.size()) as i64;
+        let before = if before <= offset { before } else { 0 };
+        let start = start.cast::<u8>().wrapping_sub(before as usize * dtype.size());
+        let Ok(layout) = Layout::new(sizes, strides, before) else { return Ok(None) };
+        let start = match NonNull::new(start) {
             Some(start) => start,
             None if layout.numel() == 0 => NonNull::dangling(),
             None => return Ok(None),
