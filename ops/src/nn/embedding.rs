@@ -146,6 +146,13 @@ fn bag_bounds(starts: &[i64], len: usize) -> Result<Vec<(usize, usize)>, KernelE
 }
 
 impl Bags<'_> {
+    /// Whether PyTorch sums rows by a kernel that needs no bags of indices.
+    fn has_fast_sums(&self, samples: Option<&Tensor>) -> bool {
+        let is_fast = matches!(self.weight.dtype(), DType::F32 | DType::F16 | DType::BF16);
+        let has_steps_of_one = self.weight.strides()[1] == 1;
+        is_fast && has_steps_of_one && self.padding.is_none() && samples.is_none_or(|s| s.strides()[0] == 1)
+    }
+
     fn counts(&self, index: usize) -> bool {
         Some(self.rows[index]) != self.padding
     }
@@ -201,17 +208,34 @@ impl Bags<'_> {
     }
 }
 
+/// Which of PyTorch's two forms of the operator computes: they differ in the sizes of bags that are summed.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    ForGradients,
+    ForwardOnly,
+    /// The form is for gradients if the table requires one.
+    ByTable,
+}
+
 /// Returns the reduced rows, the bag of each index, the sizes of the bags, and the rows of the maxima (for `max`) or the
-/// sizes again.
-fn embedding_bag(cx: &KernelCx<'_>, padding: Padding) -> Several {
+/// sizes again. As in PyTorch the sizes are zeros if rows are summed, and no bags of indices are returned if it adds rows by a fast kernel.
+fn embedding_bag(cx: &KernelCx<'_>, padding: Padding, form: Form) -> Several {
     let bags = bags(cx, padding)?;
-    let sizes = bags.sizes();
+    let mut sizes = bags.sizes();
     let (out, best) = bags.reduce(&sizes)?;
-    let owner: Vec<i64> =
+    let mut owner: Vec<i64> =
         bags.bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64)).collect();
-    let dtype = cx.tensor(2)?.dtype();
+    let offsets = cx.tensor(2)?;
+    if bags.mode == BagReduction::Sum {
+        let is_forward = form == Form::ForwardOnly || form == Form::ByTable && !bags.weight.requires_grad();
+        // The last offset has a size, too, if it is only the end.
+        sizes = vec![0; if is_forward { offsets.numel() } else { sizes.len() }];
+        if bags.has_fast_sums(cx.opt_tensor(6)?) {
+            owner.clear();
+        }
+    }
     let indices = |values: &[i64], sizes: &[i64]| -> Computed {
-        Ok(Tensor::from_slice(values, sizes)?.to_dtype(dtype)?)
+        Ok(Tensor::from_slice(values, sizes)?.to_dtype(offsets.dtype())?)
     };
     let n = sizes.len() as i64;
     let last = match bags.mode {
@@ -304,7 +328,14 @@ fn bag_shapes() -> ResultShapes {
         let fewer = cx.symbols.max(fewer, Dim::Known(0));
         cx.either(7, fewer, starts)
     }
-    let each = || ResultShapes::dims(|cx| Some([count(cx)]));
+    let counted = || ResultShapes::dims(|cx| Some([count(cx)]));
+    // The number of sizes that are not computed depends on the form.
+    let each = move || {
+        ResultShapes::from(move |cx| match cx.known_int(4) {
+            Some(1 | 2) => counted().result(0, cx),
+            _ => ResultShapes::ranked(1).result(0, cx),
+        })
+    };
     let rows = || ResultShapes::dims(|cx| Some([count(cx), cx.size(0, 1)]));
     let last = ResultShapes::from(move |cx| match cx.known_int(4) {
         Some(2) => rows().result(0, cx),
@@ -334,7 +365,7 @@ fn bag_operators() -> Vec<OpDef> {
     defs.extend(
         op("embedding_bag", "", doc)
             .facts(|d| first(d).with(sample()))
-            .several(|cx| embedding_bag(cx, Padding::None)),
+            .several(|cx| embedding_bag(cx, Padding::None, Form::ByTable)),
     );
     let all = || {
         [
@@ -349,13 +380,17 @@ fn bag_operators() -> Vec<OpDef> {
     defs.extend(
         op("embedding_bag", "padding_idx", doc)
             .facts(|d| first(d).with(sample().then(all())))
-            .several(|cx| embedding_bag(cx, Padding::Index)),
+            .several(|cx| embedding_bag(cx, Padding::Index, Form::ByTable)),
     );
-    defs.extend(
-        op("_embedding_bag _embedding_bag_forward_only", "", doc)
-            .facts(|d| first(d).with(sample()))
-            .several(|cx| embedding_bag(cx, Padding::OrMinusOne)),
-    );
+    for (name, form) in
+        [("_embedding_bag", Form::ForGradients), ("_embedding_bag_forward_only", Form::ForwardOnly)]
+    {
+        defs.extend(
+            op(name, "", doc)
+                .facts(|d| first(d).with(sample()))
+                .several(move |cx| embedding_bag(cx, Padding::OrMinusOne, form)),
+        );
+    }
     defs
 }
 

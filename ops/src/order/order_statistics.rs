@@ -41,6 +41,11 @@ fn middle<T: Element>(row: &[T::Raw], ignore_nan: bool) -> i64 {
         return first.map_or(0, |i| i as i64);
     }
     let mut elements = keyed::<T>(row, false);
+    if nans == row.len() && nans > 0 {
+        // NaNs have no order, of position either.
+        select::nth_element(&mut elements, 0, &|_, _| false);
+        return elements[0].at;
+    }
     let at = (row.len() - nans).saturating_sub(1) / 2;
     nth(&mut elements, at)
 }
