@@ -5,6 +5,7 @@ use super::fused::with_formula;
 use super::number::Number;
 use super::unary::{PiecewiseMap, TableFormula};
 use crate::compute::computing;
+use crate::output_layout::{elementwise_layout, relayout};
 use crate::support::{Computed, cpp_name, in_range, with_variants, with_variants_named};
 use flambeau_analysis::{Dtype, ResultShapes};
 use flambeau_exec::{KernelCx, KernelError, Sample};
@@ -13,7 +14,7 @@ use flambeau_tensor::loops::{binary, binary_in, choose, map_in, ternary, ternary
 use flambeau_tensor::math::{Float, Real};
 use flambeau_tensor::promote::{Promotion, to_float};
 use flambeau_tensor::{
-    Complex, DType, Element, Overlap, Scalar, Tensor, TensorError, broadcast_shapes, dispatch, reduce,
+    Complex, DType, Element, Layout, Overlap, Scalar, Tensor, TensorError, broadcast_shapes, dispatch, reduce,
 };
 use std::borrow::Cow;
 use std::convert::identity;
@@ -192,7 +193,13 @@ fn bounded(cx: &KernelCx<'_>, bounds: &[usize], is_lower: impl Fn(usize) -> bool
             })?))?
         };
     }
-    Ok(x)
+    // PyTorch computes with both bounds at once.
+    let operands: Vec<&Tensor> = args.iter().filter_map(|i| cx.arg(*i).ok()?.as_tensor()).collect();
+    if operands.len() < 3 {
+        return Ok(x);
+    }
+    let layouts: Vec<&Layout> = operands.iter().map(|operand| operand.layout()).collect();
+    relayout(x, &operands, || elementwise_layout(&layouts))
 }
 
 fn masked_fill(cx: &KernelCx<'_>) -> Computed {
