@@ -228,6 +228,10 @@ class ScriptModule(metaclass=_ModuleType):
         found: ScriptFunction | None = self._functions.get(name)
         if found is None:
             if name == "__call__" and self._native.is_module:
+                methods = self._native.methods()
+                if "forward" not in methods:
+                    others = f"; it has {', '.join(map(repr, methods))}" if methods else ""
+                    raise AttributeError(f"{self.original_name!r} has no compiled method 'forward'{others}")
                 # `forward` between the hooks.
                 function = self._root().function("__call__")
             else:

@@ -736,3 +736,20 @@ def test_a_compiled_module_is_traced_as_it_is():
 def test_freezing_needs_a_compiled_module():
     with pytest.raises(flambeau.MisuseError, match="expects a ScriptModule"):
         jit.freeze(Twice())
+
+
+class WithoutForward(nn.Module):
+    @torch.jit.export
+    def twice(self, x):
+        return x * 2
+
+
+def test_calls_of_modules_without_a_compiled_forward():
+    compiled = jit.script(WithoutForward())
+    assert compiled.twice(torch.ones(1)).item() == 2
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="'WithoutForward' has no compiled method 'forward'; it has 'twice'"):
+            compiled(torch.ones(1))
+    # Its overloads are not compiled unless a program calls them, as in PyTorch.
+    with pytest.raises(AttributeError, match="no compiled method 'forward'$"):
+        jit.script(nn.GRU(2, 2))(torch.ones(3, 2))
