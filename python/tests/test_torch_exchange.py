@@ -107,6 +107,19 @@ def test_a_view_keeps_the_memory_that_its_tensor_gives_up():
             assert torch.equal(view, torch.arange(1.0, 1000.0))
 
 
+@pytest.mark.skipif(not ARE_FUNCTIONS_KNOWN, reason="capsules do not have the size of the storage")
+@pytest.mark.parametrize("count", [4, 1000])
+def test_tensors_that_end_behind_their_storage_are_refused(count):
+    for function in (tail, twice, twice):
+        x = torch.ones(count)
+        part = x[1:]
+        x.untyped_storage().resize_(8)
+        for tensor in (x, part):
+            with pytest.raises(flambeau.Error, match=f"ends at byte {4 * count} of a storage of 8 bytes"):
+                function(tensor)
+        assert function(x[1:2][:0]).numel() == 0
+
+
 def test_parameters_and_tensors_that_require_gradients():
     parameter = torch.nn.Parameter(torch.ones(3))
     result = twice(parameter)

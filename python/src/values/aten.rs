@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::dlpack::or_raise;
+use crate::errors::misuse;
 use crate::lent::{ALIGNMENT, Bytes, Loans};
 
 /// An `at::Tensor`, or a pointer to one that the interface made.
@@ -45,6 +46,8 @@ struct Functions {
     get_sizes: Get<*const i64>,
     get_strides: Get<*const i64>,
     get_offset: Get<i64>,
+    /// In bytes.
+    get_storage_size: Get<i64>,
     /// Makes a tensor over the same storage.
     view: View,
     delete: Delete,
@@ -57,7 +60,7 @@ struct Functions {
 }
 
 /// The names of the functions in the libraries, in the order of the fields of [`Functions`].
-const NAMES: [&str; 15] = [
+const NAMES: [&str; 16] = [
     "aoti_torch_get_data_ptr",
     "aoti_torch_get_device_type",
     "aoti_torch_get_dim",
@@ -65,6 +68,7 @@ const NAMES: [&str; 15] = [
     "aoti_torch_get_sizes",
     "aoti_torch_get_strides",
     "aoti_torch_get_storage_offset",
+    "aoti_torch_get_storage_size",
     "aoti_torch__reinterpret_tensor",
     "aoti_torch_delete_tensor_object",
     "aoti_torch_grad_mode_is_enabled",
@@ -92,6 +96,7 @@ impl Functions {
             sizes,
             strides,
             offset,
+            storage_size,
             view,
             delete,
             grad_mode,
@@ -111,6 +116,7 @@ impl Functions {
                 get_sizes: transmute::<usize, Get<*const i64>>(sizes),
                 get_strides: transmute::<usize, Get<*const i64>>(strides),
                 get_offset: transmute::<usize, Get<i64>>(offset),
+                get_storage_size: transmute::<usize, Get<i64>>(storage_size),
                 view: transmute::<usize, View>(view),
                 delete: transmute::<usize, Delete>(delete),
                 is_grad_enabled: transmute::<usize, AskMode>(grad_mode),
@@ -264,14 +270,21 @@ impl AtenTensor<'_, '_> {
             };
             (slice(sizes), slice(strides))
         };
-        let (Some(start), Some(offset)) = (self.read(get.get_data), self.read(get.get_offset)) else {
+        let place = self.read(get.get_offset).zip(self.read(get.get_storage_size));
+        let (Some(start), Some((offset, storage_size))) = (self.read(get.get_data), place) else {
             return Ok(None);
         };
         // The tensor may begin within its storage, where no storage of ours can; elements before it belong to its own.
-        let before = (start.addr() % ALIGNMENT / dtype.size()) as i64;
+        let item = dtype.size();
+        let before = (start.addr() % ALIGNMENT / item) as i64;
         let before = if before <= offset { before } else { 0 };
-        let start = start.cast::<u8>().wrapping_sub(before as usize * dtype.size());
         let Ok(layout) = Layout::new(sizes, strides, before) else { return Ok(None) };
+        let end = ((offset - before) as usize).saturating_add(layout.storage_end()).saturating_mul(item);
+        if layout.numel() != 0 && end > storage_size as usize {
+            let text = format!("the tensor ends at byte {end} of a storage of {storage_size} bytes");
+            return Err(misuse(py, text));
+        }
+        let start = start.cast::<u8>().wrapping_sub(before as usize * item);
         let start = match NonNull::new(start) {
             Some(start) => start,
             None if layout.numel() == 0 => NonNull::dangling(),
