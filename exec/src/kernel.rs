@@ -197,6 +197,11 @@ impl<'a> KernelCx<'a> {
         self.host
     }
 
+    /// Whether operators on a tensor are recorded for gradients.
+    pub fn is_recorded(&self, tensor: &Tensor) -> bool {
+        self.host.grad_enabled() && tensor.requires_grad()
+    }
+
     /// Rejects writes to the memory of a tensor until the run ends. For kernels that copy where the operator's schema
     /// declares a view: they protect the source and the copy, since a write to either would have to be visible in both.
     pub fn protect(&self, tensor: &Tensor) {

@@ -208,13 +208,22 @@ fn pieces(row: &'static Pieces) -> Vec<OpDef> {
         let copied = if overload.is_empty() { copied } else { copied.out(&out) };
         let own = sample().not_differentiable();
         defs.extend(copied.facts(move |d| d.with(own.clone())).list(copies));
-        // The `unsafe_` variants, whose callers promise not to use pieces and original at the same time.
+        // The `unsafe_` variants, whose callers promise not to use pieces and original at the same time. Each piece has versions of its own
+        // in PyTorch, so that a write to one does not invalidate what formulas of another have saved. Pieces of one storage do not, so
+        // they are copies where they get a history.
+        let promised_pieces = |cx: &KernelCx<'_>| -> Result<Vec<Tensor>, KernelError> {
+            let pieces = (row.run)(cx)?;
+            match cx.is_recorded(cx.tensor(0)?) {
+                true => Ok(pieces.iter().map(Tensor::clone_data).collect::<Result<_, _>>()?),
+                false => Ok(pieces),
+            }
+        };
         let promised = full.replacen("aten::", "aten::unsafe_", 1);
         let (name, overload) = promised.split_once('.').unwrap_or((&promised, ""));
         let views = op(name, overload, row.doc).if_declared();
         let out = format!("{overload}_out");
         let views = if overload.is_empty() { views } else { views.out(&out) };
-        defs.extend(views.facts(|d| facts(d).with(sample())).list(row.run));
+        defs.extend(views.facts(|d| facts(d).with(sample())).list(promised_pieces));
     }
     defs
 }
