@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 
 use crate::tensor::PyTensor;
 
-/// Maximum number of bytes that are few: a copy of them takes a tenth of the time of a loan.
+/// Maximum number of bytes that are few: a copy of them takes less time than a loan.
 const FEW_BYTES: usize = 1024;
 
 /// Alignment in bytes that a storage requires.

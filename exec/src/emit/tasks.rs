@@ -19,7 +19,7 @@ use crate::resolve;
 use flambeau_ir::{Effects, Graph, NodeId, NodeSet, OpKind, Prim};
 use std::sync::Arc;
 
-/// Maximal number of calls of a task that runs at its fork. Each takes some 20 ns. A recursive function has more.
+/// Maximal number of calls of a task that runs at its fork. A recursive function has more.
 const MAX_SHORT_CALLS: usize = 8;
 
 /// The plan for the tasks of one graph.

@@ -213,8 +213,8 @@ impl Bags<'_> {
 enum Form {
     ForGradients,
     ForwardOnly,
-    /// The form is for gradients if the table requires one.
-    ByTable,
+    /// The form is for gradients if the weight requires one.
+    ByWeight,
 }
 
 /// Returns the reduced rows, the bag of each index, the sizes of the bags, and the rows of the maxima (for `max`) or the
@@ -227,7 +227,7 @@ fn embedding_bag(cx: &KernelCx<'_>, padding: Padding, form: Form) -> Several {
         bags.bounds.iter().enumerate().flat_map(|(bag, (s, e))| (*s..*e).map(move |_| bag as i64)).collect();
     let offsets = cx.tensor(2)?;
     if bags.mode == BagReduction::Sum {
-        let is_forward = form == Form::ForwardOnly || form == Form::ByTable && !bags.weight.requires_grad();
+        let is_forward = form == Form::ForwardOnly || form == Form::ByWeight && !bags.weight.requires_grad();
         // The last offset has a size, too, if it is only the end.
         sizes = vec![0; if is_forward { offsets.numel() } else { sizes.len() }];
         if bags.has_fast_sums(cx.opt_tensor(6)?) {
@@ -365,7 +365,7 @@ fn bag_operators() -> Vec<OpDef> {
     defs.extend(
         op("embedding_bag", "", doc)
             .facts(|d| first(d).with(sample()))
-            .several(|cx| embedding_bag(cx, Padding::None, Form::ByTable)),
+            .several(|cx| embedding_bag(cx, Padding::None, Form::ByWeight)),
     );
     let all = || {
         [
@@ -380,7 +380,7 @@ fn bag_operators() -> Vec<OpDef> {
     defs.extend(
         op("embedding_bag", "padding_idx", doc)
             .facts(|d| first(d).with(sample().then(all())))
-            .several(|cx| embedding_bag(cx, Padding::Index, Form::ByTable)),
+            .several(|cx| embedding_bag(cx, Padding::Index, Form::ByWeight)),
     );
     for (name, form) in
         [("_embedding_bag", Form::ForGradients), ("_embedding_bag_forward_only", Form::ForwardOnly)]

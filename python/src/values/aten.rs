@@ -292,7 +292,8 @@ impl AtenTensor<'_, '_> {
         };
         let owner = || self.owner(sizes, strides);
         let bytes = Bytes { start, writable: true, owner };
-        // SAFETY: the owner keeps the storage; calls hold the arguments, and documentation forbids access by other threads during a call.
+        // SAFETY: the owner keeps the storage, which contains the elements: their end was compared with its size, and `before` elements
+        // precede them. Calls hold the arguments, and documentation forbids access by other threads during a call.
         or_raise(py, unsafe { loans.tensor(py, bytes, dtype, layout) }).map(Some)
     }
 
